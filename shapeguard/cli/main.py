@@ -1,0 +1,82 @@
+"""The command group: finds commands, renders what they return, sets the exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from shapeguard import __version__
+from shapeguard.cli import commands
+from shapeguard.core.errors import Exit, ShapeguardError
+from shapeguard.core.plugins import names
+
+
+class Commands(click.Group):
+    """One command a file of `cli/commands`; a file is imported when its command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the files of the folder."""
+        return [name.replace("_", "-") for name in names(commands)]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the command's file."""
+        module = name.replace("-", "_")
+        if module not in names(commands):
+            return None
+        command = import_module(f"{commands.__name__}.{module}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say what was meant where a command does not exist."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if close:
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="shapeguard %(version)s")
+def group() -> None:
+    """Keep PyTorch and Hugging Face jobs on AWS Trainium on static shapes."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line and give its exit code; nothing is raised."""
+    try:
+        result = group.main(args=list(argv), prog_name="shapeguard", standalone_mode=False)
+    except ShapeguardError as error:
+        return _say(f"error: {error.message}", error.hint, error.exit_code)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return int(Exit.FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`): not our mistake, and nothing more can be said.
+        sys.stderr.close()
+        return 141
+    except Exception:
+        traceback.print_exc()
+        return _say("error: this is a bug in shapeguard", "", Exit.FAILED)
+    return result if isinstance(result, int) else int(Exit.CLEAN)
+
+
+def _say(message: str, hint: str, code: Exit) -> int:
+    click.echo(message, err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+    return int(code)

@@ -1,0 +1,72 @@
+"""The lines of an event file: facts that one process wrote down while it ran.
+
+One file a process, `rank-R.pid-P.jsonl`, append-only, one JSON object a line; a torn last line is tolerated. Lines hold
+facts only: no source text, no tensor values. Every line has `type`, `step` (0 before the first step) and `phase`
+("train", "eval", "generate"); times are in seconds since the start of the process and never part of a comparison.
+
+`start`     schema, rank, world_size, pid, program (argv of the user), cwd, warmup_steps, device {kind, target, inner,
+            num_devices, toolchain {python, torch, transformers, shapeguard}}
+`compile`   n (counts from 1 in the process), kind, outcome, key, and by kind:
+  region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
+                code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes, backend.
+                outcome is "compiled", "shared" (every graph of it was known), "failed", or "eager-after-limit" (Dynamo
+                gave up on the code object: from here it runs eagerly; `limit` says at how many)
+  forward, backward, inference
+                one graph after AOTAutograd: region it belongs to, name, inputs, nodes, collectives
+                (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key was known), "failed"
+  eager         one new key of an eager operator: op (overload name without "aten::"), inputs, constants,
+                certainty ("" or "±": the count rests on a guess about Neuron)
+  collective    the same for an eager collective
+`step`      a step begins; `step` is its number from 1
+`fallback`  op, calls, bytes (both directions), site: totals so far, the last line of an op wins
+`placement` a model's forward ran on the CPU while a Neuron device is there: model, device, site (of the forward),
+            loaded {file, line} (of the line that loaded or moved it so, or null), how ("device_map=auto", "pipeline", "default")
+`batch`     a batch was collated: real and padded tokens, shapes {name: shape}, site of the collator, loader (site of the
+            line that made the loader), last (whether the loader's last, short one)
+`problem`   message, code: what could not be recorded, or what a reader must know ("value-read": the program read a
+            value that the meta device does not have)
+`end`       exit ("ok", "exception", "steps", "signal"), steps
+
+`inputs`     [{path, shape, dtype, layout}]: path as the user would write it ("input_ids", "past_key_values[0].keys", "0");
+             layout "" for contiguous, else "permuted (…)", "slice (…)", "expanded", "strided"
+`constants`  [{path, value}]: what is baked into the graph by value, as text
+`site`       {file, line, function}: the user's line, innermost frame outside torch, transformers, accelerate, the standard
+             library and shapeguard; absent when there is none
+`stack`      [{file, line, function}], outermost first, only the user's frames
+`owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate", "tokenize", "loader"
+Files are relative to the folder the program was started in, where they lie below it; others keep only their last two parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+SCHEMA = 1
+"""Version of the event lines and of `summary.json`."""
+
+REGION_KINDS = ("forward", "backward", "inference")
+
+
+class Outcome(StrEnum):
+    """How a compile ended."""
+
+    COMPILED = "compiled"
+    DISK = "disk"
+    SHARED = "shared"
+    FAILED = "failed"
+    LIMIT = "eager-after-limit"
+
+
+class Sink(Protocol):
+    """What takes event lines: the recorder in a traced process, a list in a test."""
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Take one event; must not raise into the traced program."""
+
+
+def line(event: Mapping[str, Any]) -> str:
+    """Give one line of an event file, with its newline; keys sorted, so that equal events are equal bytes."""
+    return json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"

@@ -1,0 +1,47 @@
+"""A reporter's only input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from shapeguard.core.errors import Exit
+from shapeguard.core.finding import Finding, Problem
+
+JSON: TypeAlias = "str | int | float | bool | None | Sequence[JSON] | Mapping[str, JSON]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under headings; a column of `right` is set flush right."""
+
+    title: str = ""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int] = frozenset()
+    note: str = ""
+    """One line under the table: what was left out, what a mark means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A paragraph; `strong` for the verdict."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a command found out: findings about places, and sections to read."""
+
+    tool: str
+    """The command, "lint" or "trace": names the report in SARIF and Markdown."""
+    sections: tuple[Table | Text, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    document: Mapping[str, JSON] = field(default_factory=dict)
+    """What the JSON format writes; empty: made from findings, problems and totals."""
+    totals: Mapping[str, int] = field(default_factory=dict)
+    exit_code: Exit = Exit.CLEAN
