@@ -35,15 +35,13 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say what was meant where a command does not exist."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             from difflib import get_close_matches
 
             close = get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if close:
-                error.message += f" Did you mean {close[0]!r}?"
-            raise
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{meant}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

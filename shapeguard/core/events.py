@@ -8,7 +8,7 @@ facts only: no source text, no tensor values. Every line has `type`, `step` (0 b
             num_devices, toolchain {python, torch, transformers, shapeguard}}
 `compile`   n (counts from 1 in the process), kind, outcome, key, and by kind:
   region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
-                code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes, backend.
+                code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes.
                 outcome is "compiled", "shared" (every graph of it was known), "failed", or "eager-after-limit" (Dynamo
                 gave up on the code object: from here it runs eagerly; `limit` says at how many)
   forward, backward, inference
@@ -20,21 +20,24 @@ facts only: no source text, no tensor values. Every line has `type`, `step` (0 b
 `step`      a step begins; `step` is its number from 1
 `fallback`  op, calls, bytes (both directions), site: totals so far, the last line of an op wins
 `placement` a model's forward ran on the CPU while a Neuron device is there: model, device, site (of the forward),
-            loaded {file, line} (of the line that loaded or moved it so, or null), how ("device_map=auto", "pipeline", "default")
-`batch`     a batch was collated: real and padded tokens, shapes {name: shape}, site of the collator, loader (site of the
-            line that made the loader), last (whether the loader's last, short one)
+            loaded {file, line} (of the line that loaded or moved it so, or null), how ("device_map=auto", "pipeline",
+            "default")
+`batch`     a batch was collated: real and padded tokens, shapes {name: shape}, site of the collator, loader (site of
+            the line that made the loader), last (whether the loader's last, short one)
 `problem`   message, code: what could not be recorded, or what a reader must know ("value-read": the program read a
             value that the meta device does not have)
 `end`       exit ("ok", "exception", "steps", "signal"), steps
 
-`inputs`     [{path, shape, dtype, layout}]: path as the user would write it ("input_ids", "past_key_values[0].keys", "0");
-             layout "" for contiguous, else "permuted (…)", "slice (…)", "expanded", "strided"
+`inputs`     [{path, shape, dtype, layout}]: path as the user would write it ("input_ids", "past_key_values[0].keys",
+             "0"); layout "" for contiguous, else "permuted (…)", "slice (…)", "expanded", "strided"
 `constants`  [{path, value}]: what is baked into the graph by value, as text
-`site`       {file, line, function}: the user's line, innermost frame outside torch, transformers, accelerate, the standard
-             library and shapeguard; absent when there is none
+`site`       {file, line, function}: the user's line, innermost frame outside torch, transformers, accelerate, the
+             standard library and shapeguard; absent when there is none
 `stack`      [{file, line, function}], outermost first, only the user's frames
-`owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate", "tokenize", "loader"
-Files are relative to the folder the program was started in, where they lie below it; others keep only their last two parts.
+`owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate", "tokenize",
+             "loader"
+Files are relative to the folder the program was started in, where they lie below it; others keep only their last two
+parts.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Finding, Problem
 
-JSON: TypeAlias = "str | int | float | bool | None | Sequence[JSON] | Mapping[str, JSON]"
+JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
