@@ -1,18 +1,23 @@
-"""The command group: finds commands, renders what they return, sets the exit code."""
+"""The command group: finds commands, has what they return written, sets the exit code."""
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 import click
 
 from shapeguard import __version__
 from shapeguard.cli import commands
+from shapeguard.cli.options import Output, as_report, current_output, emit
 from shapeguard.core.errors import Exit, ShapeguardError
 from shapeguard.core.plugins import names
+from shapeguard.core.report import Report, Table
 
 
 class Commands(click.Group):
@@ -44,16 +49,30 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a command returned, and what its options say about writing it."""
+
+    result: object
+    output: Output
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="shapeguard %(version)s")
 def group() -> None:
     """Keep PyTorch and Hugging Face jobs on AWS Trainium on static shapes."""
 
 
+@group.result_callback()
+def _keep(result: object, **_: Any) -> Outcome:
+    # Written after click has left: click answers a closed pipe by itself, with exit code 1.
+    return Outcome(result=result, output=current_output())
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code; nothing is raised."""
     try:
-        result = group.main(args=list(argv), prog_name="shapeguard", standalone_mode=False)
+        return _finish(group.main(args=list(argv), prog_name="shapeguard", standalone_mode=False))
     except ShapeguardError as error:
         return _say(f"error: {error.message}", error.hint, error.exit_code)
     except click.exceptions.Exit as leave:
@@ -64,13 +83,24 @@ def main(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        # The reader went away (`| head`): not our mistake, and nothing more can be said.
-        sys.stderr.close()
-        return 141
+        return _reader_went_away()
     except Exception:
         traceback.print_exc()
-        return _say("error: this is a bug in shapeguard", "", Exit.FAILED)
-    return result if isinstance(result, int) else int(Exit.CLEAN)
+        return _say("error: this is a bug in shapeguard", "please report it with the lines above", Exit.FAILED)
+
+
+def _finish(outcome: object) -> int:
+    if isinstance(outcome, Outcome):
+        if isinstance(outcome.result, (Report, Table, str)):
+            return emit(as_report(outcome.result), outcome.output)
+        outcome = outcome.result
+    return outcome if isinstance(outcome, int) else int(Exit.CLEAN)
+
+
+def _reader_went_away() -> int:
+    """End as a program does whose reader closed the pipe (`| head`), without Python's complaint at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13
 
 
 def _say(message: str, hint: str, code: Exit) -> int:

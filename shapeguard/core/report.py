@@ -44,4 +44,7 @@ class Report:
     document: Mapping[str, JSON] = field(default_factory=dict)
     """What the JSON format writes; empty: made from findings, problems and totals."""
     totals: Mapping[str, int] = field(default_factory=dict)
-    exit_code: Exit = Exit.CLEAN
+    summary: tuple[str, ...] = ()
+    """The last lines for people: what was found and what to do next."""
+    exit_code: int = Exit.CLEAN
+    """An `Exit`, or the code of the program that was run."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import ClassVar
 
 from shapeguard.core.errors import ConfigError
+from shapeguard.core.plugins import names
 from shapeguard.core.report import Report
 
 
@@ -16,13 +18,22 @@ class Style:
     color: bool = False
     width: int = 100
     """Columns of the terminal."""
+    quiet: bool = False
+    """Findings and problems only: no summary, no hints."""
+    verbose: int = 0
+    """How often `-v` was given."""
 
 
 class Reporter:
-    """Renders a report in one format; a subclass with a `name` registers itself."""
+    """Renders a report in one format; a subclass with a `name` registers itself.
+
+    The file of a format is called what the format is called, so that only the one asked for is imported.
+    """
 
     name: ClassVar[str] = ""
     """What `--output-format` calls it."""
+    for_programs: ClassVar[bool] = False
+    """Read by programs: always UTF-8, never coloured."""
     known: ClassVar[dict[str, type[Reporter]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -38,12 +49,16 @@ class Reporter:
         raise NotImplementedError
 
 
-def reporter(name: str) -> Reporter:
-    """Give the reporter of that name; `ConfigError` names those there are."""
-    from shapeguard.core.plugins import load
+def format_names() -> tuple[str, ...]:
+    """The formats there are, without importing one."""
     from shapeguard.report import formats
 
-    load(formats)
-    if name not in Reporter.known:
-        raise ConfigError(f"unknown output format {name!r}", hint=f"use one of: {', '.join(sorted(Reporter.known))}")
+    return tuple(name.replace("_", "-") for name in names(formats))
+
+
+def reporter(name: str) -> Reporter:
+    """Give the reporter of that name; `ConfigError` names those there are."""
+    if name not in format_names():
+        raise ConfigError(f"unknown output format {name!r}", hint=f"use one of: {', '.join(format_names())}")
+    import_module(f"shapeguard.report.formats.{name.replace('-', '_')}")
     return Reporter.known[name]()

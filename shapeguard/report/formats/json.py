@@ -14,6 +14,7 @@ class Json(Reporter):
     """One JSON object."""
 
     name = "json"
+    for_programs = True
 
     def render(self, report: Report, style: Style) -> str:
         """Give the report's own document, or one made from its findings."""

@@ -1,0 +1,76 @@
+"""The edge of the reports: where they become bytes on a stream or in a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from shapeguard.core.errors import UsageError
+from shapeguard.core.report import Report
+from shapeguard.report.reporter import Style, reporter
+
+
+def write_file(report: Report, form: str, path: str) -> None:
+    """Write the report into a file, by rename where the target is a plain file or new."""
+    text = reporter(form).render(report, Style()).encode("utf-8", "backslashreplace")
+    target = Path(path)
+    try:
+        replace_file(target, text)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path!r}: {error.strerror or error}", hint="give --output a path in a folder that exists"
+        ) from error
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Put the bytes in place at once: a reader sees the old file or the new one, never half of one."""
+    if target.exists() and not target.is_file():
+        # A device or a pipe (`/dev/stdout`, `>(…)`) is written to, not replaced.
+        target.write_bytes(data)
+        return
+    target = target.resolve()
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        scratch.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, scratch)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_stream(report: Report, form: str, *, to_stderr: bool, color: str, quiet: bool, verbose: int) -> None:
+    """Write the report to standard output, or beside a running program to standard error."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    renderer = reporter(form)
+    style = Style(
+        color=wants_color(color, is_terminal=stream.isatty()),
+        width=shutil.get_terminal_size((100, 24)).columns,
+        quiet=quiet,
+        verbose=verbose,
+    )
+    text = renderer.render(report, style)
+    # Programs read UTF-8; a person's terminal gets what it can show.
+    encoding = "utf-8" if renderer.for_programs else (stream.encoding or "utf-8")
+    data = text.encode(encoding, "backslashreplace" if encoding.lower().startswith("utf") else "replace")
+    buffer: BinaryIO | None = getattr(stream, "buffer", None)
+    stream.flush()
+    if buffer is None:
+        stream.write(text)
+    else:
+        buffer.write(data)
+    stream.flush()
+
+
+def wants_color(choice: str, *, is_terminal: bool) -> bool:
+    """Whether to colour: the option first, then `NO_COLOR` and `FORCE_COLOR`, then whether a person looks on."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal and os.environ.get("TERM") != "dumb"
