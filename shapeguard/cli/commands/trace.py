@@ -1,0 +1,138 @@
+"""`shapeguard trace`: every compile that a program would cause on Neuron."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shapeguard.cli.options import current_output, emit, run_options
+from shapeguard.core.errors import ShapeguardError, UsageError
+
+if TYPE_CHECKING:
+    from shapeguard.runs.summary import Summary
+
+_WORDS = "shapeguard.trace.words"
+_ELSEWHERE = ("--json", "--output-format")
+
+
+class Program(click.Command):
+    """A command whose own options end where the traced program begins."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read our own options; what follows is the program's, whatever it looks like."""
+        end = self._own(args)
+        rest = super().parse_args(ctx, args[:end])
+        ctx.meta[_WORDS] = args[end:]
+        if not args[end:]:
+            raise click.UsageError("No program was given: write `shapeguard trace train.py`.", ctx=ctx)
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Name the program in the usage line."""
+        return [*super().collect_usage_pieces(ctx), "[--] PROGRAM [ARGS]..."]
+
+    def _own(self, args: list[str]) -> int:
+        valued = {o for p in self.params if isinstance(p, click.Option) and not (p.is_flag or p.count) for o in p.opts}
+        position = 0
+        while position < len(args):
+            word = args[position]
+            if word in _ELSEWHERE or word.startswith("--output-format="):
+                raise click.UsageError(
+                    f"{word.partition('=')[0]}: standard output belongs to the traced program; "
+                    "write --output json=PATH instead."
+                )
+            if word in ("--", "-m") or not word.startswith("-") or word == "-":
+                return position
+            position += 2 if word in valued else 1
+        return position
+
+
+def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    from shapeguard.trace.settings import TARGETS
+
+    if value not in TARGETS:
+        known = " or ".join(TARGETS)
+        reason = "torch_neuronx runs on Trn2 and Trn3 only" if value == "trn1" else f"{value!r} is not known"
+        raise click.BadParameter(f"{reason}; use {known}.", ctx=ctx, param=param)
+    return value
+
+
+@click.command(cls=Program, short_help="Run a program and show what Neuron would compile.")
+@click.option("-m", "_", metavar="MODULE", expose_value=False, help="Run a module, as `python -m` does.")
+@click.option(
+    "--run-dir", type=click.Path(path_type=Path), help="Folder for the run. [default: .shapeguard/runs/NAME-N]"
+)
+@click.option("--device", type=click.Choice(["auto", "neuron", "sim", "cpu"]), default="auto", show_default=True)
+@click.option(
+    "--inner",
+    type=click.Choice(["cpu", "meta"]),
+    default="cpu",
+    show_default=True,
+    help="What the simulated device computes on; meta computes nothing and takes a model of any size.",
+)
+@click.option("--target", callback=_target, default="trn2", show_default=True, metavar="trn2|trn3")
+@click.option(
+    "--devices", "num_devices", type=click.IntRange(min=1), default=1, show_default=True, help="Visible devices."
+)
+@click.option("--stub-weights", is_flag=True, help="Build models from their configuration, read no weights.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="End the program after so many steps, with exit code 0.")
+@click.option("--warmup-steps", type=click.IntRange(min=0), default=2, show_default=True, help="Warm-up of each phase.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor fill the graph cache.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["new", "after-warmup", "any"]),
+    help="Exit 1 if the program succeeded and a region compiled: after warm-up, or at all.",
+)
+@run_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    run_dir: Path | None,
+    fail_on: str | None,
+    no_cache: bool,
+    **settings: object,
+) -> int:
+    """Run PROGRAM on a simulated Neuron device and show every graph it would compile, with cause and line.
+
+    PROGRAM is a .py file or `-m MODULE`; anything else follows `--`, such as `-- torchrun --nproc-per-node 4 train.py`.
+    Its output and its exit code are its own; the report follows on standard error.
+    """
+    from shapeguard.runs.view import report
+    from shapeguard.trace.program import program
+    from shapeguard.trace.settings import Settings
+    from shapeguard.trace.supervise import trace
+
+    if fail_on == "new":
+        raise UsageError("--fail-on new compares with a lock, and there is none yet", hint="use --fail-on after-warmup")
+    del no_cache  # the graph cache annotates graphs and never changes a count
+    wanted = program(ctx.meta[_WORDS])
+    traced = trace(wanted, Settings(**settings), run_dir=run_dir, say=_say)  # type: ignore[arg-type]
+    code = traced.exit_code or _verdict(traced.summary, fail_on)
+    try:
+        emit(report(traced.summary, folder=_shown(traced.folder)), current_output())
+    except (ShapeguardError, OSError) as error:
+        _say(f"error: {error}")
+        return code or 2
+    return code
+
+
+def _verdict(summary: Summary, fail_on: str | None) -> int:
+    """Give 1 where a limit was asked for and passed."""
+    totals = summary.totals
+    if fail_on == "any":
+        return int(totals.regions > 0 or summary.divergence is not None)
+    if fail_on == "after-warmup":
+        return int(totals.late_regions > 0 or summary.divergence is not None)
+    return 0
+
+
+def _shown(folder: Path) -> str:
+    here = Path.cwd().resolve()
+    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,161 @@
+"""What to do about a cause, in one line that is right for a compiler that only knows static shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapeguard.runs.owners import Place, is_batch_dim
+from shapeguard.runs.series import describe, whole
+from shapeguard.runs.tracks import Track
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A pattern in words, the advice, and the lint rules that find such code before the run."""
+
+    pattern: str
+    advice: str
+    rules: tuple[str, ...] = ()
+
+
+def remedy(track: Track, place: Place) -> Remedy:
+    """Give what to do about a track."""
+    if track.kind == "shape":
+        return _generate(track) if track.first.phase == "generate" else _shape(track, place)
+    if track.kind == "value":
+        return _value(track)
+    if track.kind == "mode":
+        return _mode(track)
+    pattern, advice = _OTHERS.get(track.kind, _OTHERS["guard"])
+    return Remedy(pattern=pattern or describe(track.values), advice=advice)
+
+
+_OTHERS = {
+    "dtype": ("", "cast every input to one dtype before the call"),
+    "layout": ("", "give the input one memory layout: call `.contiguous()` before the call, or cut it the same way"),
+    "device": ("", "keep this input on one device in every call"),
+    "limit": (
+        "Dynamo's recompile limit was reached: from there it runs eagerly",
+        "mend the cause of the recompiles; the count stands still because every operator now compiles by itself",
+    ),
+    "guard": ("a guard of Dynamo failed", "make what the guard looks at the same in every call"),
+}
+
+
+def _shape(track: Track, place: Place) -> Remedy:
+    if is_batch_dim(track):
+        return _batch(track, place)
+    pattern = describe(track.values, noun="lengths")
+    if _is_picture(track):
+        return Remedy(
+            pattern=describe(track.values), advice="resize every picture to one size before the model sees it"
+        )
+    if place.role == "tokenize":
+        rules: tuple[str, ...] = ("SG301",)
+    else:
+        rules = ("SG302",) if place.role in ("collate", "loader") else ()
+    labels = ", labels with -100" if track.first.phase == "train" else ""
+    advice = f'pad every batch to one length (padding="max_length", truncation, a fixed max_length{labels})'
+    return Remedy(pattern=pattern, rules=rules, advice=advice if rules else "pad this dimension to one fixed length")
+
+
+def _batch(track: Track, place: Place) -> Remedy:
+    pattern = describe(track.values, noun="batch sizes")
+    if pattern.startswith("halves"):
+        advice = "set the batch size by hand instead of searching for it (auto_find_batch_size=False)"
+        return Remedy(pattern="halves each time: a search for the batch size", advice=advice, rules=("SG306",))
+    sizes = whole(track.values) or []
+    if len(sizes) == 2 and sizes[1] < sizes[0] and (place.last_batch or place.role == "loader"):
+        pattern += " in the last batch of each epoch" if place.last_batch else ": a short last batch"
+        if track.first.phase == "eval":
+            return Remedy(pattern=pattern, advice="pad the last batch to the full size (dropping it would lose rows)")
+        return Remedy(
+            pattern=pattern, rules=("SG304",), advice="drop the last batch (drop_last=True) or pad it to the full size"
+        )
+    return Remedy(
+        pattern=pattern, advice="use one batch size: drop a short batch or pad it with rows that do not count"
+    )
+
+
+def _is_picture(track: Track) -> bool:
+    row = next((row for row in track.first.inputs if row.path == track.at.path), None)
+    return row is not None and len(row.shape) == 4 and (track.at.dim or 0) >= 2 and "pixel" in row.path
+
+
+def _generate(track: Track) -> Remedy:
+    pattern = describe(track.values, noun="lengths")
+    grows = pattern.startswith("grows")
+    if track.events:
+        advice = "fix the cache's length for all calls: max_cache_len = the longest prompt plus the budget"
+        if _in_cache(track):
+            return Remedy(pattern=f"the cache grew: {pattern}", advice=advice, rules=("SG203",))
+        if grows:
+            return Remedy(pattern=_each_step(pattern), advice=_STATIC, rules=("SG202",))
+        return Remedy(pattern=pattern, advice="pad the prompts (on the left) to a few fixed lengths", rules=("SG204",))
+    if grows and track.detail == "cache":
+        return Remedy(pattern=_each_step(pattern), advice=_STATIC, rules=("SG202",))
+    if grows:
+        advice = "leave the inputs of generate() on the CPU: it moves what forward needs, step by step"
+        return Remedy(pattern=_each_step(pattern), advice=advice, rules=("SG201",))
+    return Remedy(pattern=pattern, advice="pad the prompts (on the left) to a few fixed lengths", rules=("SG204",))
+
+
+_STATIC = 'use a cache of fixed length: generate(cache_implementation="static")'
+
+
+def _each_step(pattern: str) -> str:
+    return pattern.replace("each time", "each step")
+
+
+def _in_cache(track: Track) -> bool:
+    names = [track.at.path, *(at.path for at in track.also)]
+    return any("past" in name or "cache" in name or "key_values" in name for name in names)
+
+
+def _value(track: Track) -> Remedy:
+    name = track.at.path
+    if track.eager and not track.events:
+        return _eager_value(track)
+    if _is_list(track):
+        return Remedy(
+            pattern=f"length of the list: {describe(track.values)}",
+            advice="give it the same number of items in every call (drop the rest), or compile the step for one item",
+        )
+    if set(track.values) & {"absent", "given", "None"}:
+        return Remedy(pattern=describe(track.values), advice=f"pass `{name}` in every call or in none")
+    return Remedy(
+        pattern=f"a Python value baked into the graph: {describe(track.values, noun='values')}",
+        advice=f"pass `{name}` as a tensor on the device, not as a Python number",
+        rules=("SG503",),
+    )
+
+
+def _eager_value(track: Track) -> Remedy:
+    pattern = f"baked into the operator: {describe(track.values, noun='values')}"
+    if track.at.path == "alpha":
+        advice = "the step bakes the learning rate in: use an optimizer that takes it as a tensor, such as AdamW"
+        return Remedy(pattern=pattern, advice=advice, rules=("SG601",))
+    return Remedy(pattern=pattern, advice=f"keep `{track.at.path}` the same in every call", rules=("SG503",))
+
+
+def _is_list(track: Track) -> bool:
+    name = track.at.path
+    return name.startswith("len(") or any(
+        row.path.startswith(f"{name}[") for event in track.events for row in event.inputs
+    )
+
+
+def _mode(track: Track) -> Remedy:
+    name = track.at.path
+    both = "both graphs are needed: warm both up before it counts"
+    if name == "autocast":
+        return Remedy(pattern=f"autocast: {describe(track.values)}", advice="use one precision for both calls")
+    if name == "training":
+        return Remedy(pattern="train, then eval" if track.values[:1] != ["False"] else "eval, then train", advice=both)
+    if name.startswith("grad of "):
+        pattern = f"requires_grad: {describe(track.values)}"
+        return Remedy(pattern=pattern, advice="keep requires_grad of this input the same in every call")
+    return Remedy(pattern=f"{_MODES.get(name, name)}: {describe(track.values)}", advice=both)
+
+
+_MODES = {"grad": "gradients on", "inference": "inference mode on"}

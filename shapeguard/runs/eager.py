@@ -1,0 +1,77 @@
+"""Give eager operators that compile again their reason: a region's, if it is the same one, or one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from shapeguard.runs.families import Family, families
+from shapeguard.runs.series import whole
+from shapeguard.runs.tracks import Track
+from shapeguard.runs.values import Process
+
+
+def eager_tracks(process: Process, regions: Sequence[Track]) -> tuple[list[Track], list[Family]]:
+    """Give the eager operators' own tracks; what a region's track explains is added to that one."""
+    found = families(process.compiles)
+    rest = [family for family in found if not _joined(family, regions)]
+    groups: list[list[Family]] = []
+    for family in sorted(rest, key=lambda family: (-len(family.events), _rank(family), family.events[1].n)):
+        home = next((group for group in groups if _belongs(family, group[0])), None)
+        if home is None:
+            groups.append([family])
+        else:
+            home.append(family)
+    tracks = [_track(group) for group in groups if _matters(group, process.warmup_steps)]
+    return sorted(tracks, key=lambda track: track.first.n), found
+
+
+def _joined(family: Family, regions: Sequence[Track]) -> bool:
+    for track in regions:
+        if track.kind == "limit" and min(family.steps) >= min(track.steps, default=0):
+            track.eager += family.events[1:]
+            return True
+        if family.steps <= track.steps or (track.kind == "shape" and set(family.values) == set(track.values)):
+            track.eager += family.events[1:]
+            return True
+    return False
+
+
+def _belongs(family: Family, lead: Family) -> bool:
+    if family.events[1].file_line != lead.events[1].file_line or not family.steps <= lead.steps:
+        return False
+    if family.grows and lead.grows:
+        return family.of_cache == lead.of_cache
+    # A rate that changes each step is a reason of its own; a size that a constant repeats is not.
+    return family.at.kind == lead.at.kind or (family.at.kind == "value" and whole(family.values) is not None)
+
+
+def _rank(family: Family) -> int:
+    """Prefer what a reader knows: the `cat` that grows, then sizes of inputs, then constants."""
+    if family.op.startswith("cat"):
+        return 0
+    return 1 if family.at.kind == "shape" else 2
+
+
+def _matters(group: Sequence[Family], warmup_steps: int) -> bool:
+    """Two signatures that both came during warm-up are what prefill and decode, or train and eval, need."""
+    if any(len(family.values) > 2 for family in group):
+        return True
+    return any(event.phase_step > warmup_steps for family in group for event in family.events[1:])
+
+
+def _track(group: Sequence[Family]) -> Track:
+    lead = group[0]
+    eager = [event for family in group for event in family.events[1:]]
+    eager.sort(key=lambda event: event.n)
+    return Track(
+        kind=lead.at.kind, at=lead.at, values=list(lead.values), eager=eager, detail="cache" if lead.of_cache else ""
+    )
+
+
+def growing(found: Iterable[Family]) -> dict[str, Family]:
+    """Give, by operator, the family that grows the most."""
+    most: dict[str, Family] = {}
+    for family in found:
+        if family.grows and (family.op not in most or len(family.events) > len(most[family.op].events)):
+            most[family.op] = family
+    return most

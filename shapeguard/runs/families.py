@@ -1,0 +1,135 @@
+"""Eager operators whose signatures grow in number: which size runs through them, and since when.
+
+A call inside a library has no line of its own, so calls are told apart by their signature: two keys of one operator
+belong to one family when they are equal once a single size is taken out of both. Keys that come at the same step are
+different calls (a wide layer and a narrow one), not one call that compiled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from shapeguard.runs.compare import Position, number
+from shapeguard.runs.series import Value, stride, whole
+from shapeguard.runs.values import Compile
+
+NEAR = 8
+"""From this size on a size one off (`out` of a `cat`) counts as the same; below it would take in batch sizes."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Family:
+    """The keys of one call that differ in one size or one constant."""
+
+    op: str
+    at: Position
+    values: list[Value] = field(default_factory=list)
+    events: list[Compile] = field(default_factory=list)
+    """All of them, the first too."""
+
+    @property
+    def steps(self) -> frozenset[int]:
+        """Give the steps at which it compiled again."""
+        return frozenset(event.step for event in self.events[1:])
+
+    @property
+    def grows(self) -> int:
+        """Give by how much it grows each time, 0 where it doesn't."""
+        numbers = whole(self.values)
+        return max(stride(_tail(numbers)), 0) if numbers else 0
+
+    @property
+    def of_cache(self) -> bool:
+        """Whether the size runs through keys and values of attention, not through token ids or masks."""
+        row = _row(self.events[-1], self.at)
+        return row is not None and len(row[1]) >= 3 and "float" in row[0]
+
+
+def families(compiles: Iterable[Compile]) -> list[Family]:
+    """Give the families with two steps or more, in the order in which they began."""
+    found: list[Family] = []
+    for calls in _by_call(compiles).values():
+        if len(calls) > 1:
+            found += _families(calls)
+    return sorted(found, key=lambda family: family.events[1].n)
+
+
+def _by_call(compiles: Iterable[Compile]) -> dict[tuple[object, ...], list[Compile]]:
+    groups: dict[tuple[object, ...], list[Compile]] = {}
+    for compile in compiles:
+        if compile.is_eager:
+            types = tuple((row.dtype, len(row.shape)) for row in compile.inputs)
+            groups.setdefault((compile.name, compile.file_line, types), []).append(compile)
+    return groups
+
+
+def _families(calls: Sequence[Compile]) -> list[Family]:
+    grouped: dict[tuple[object, ...], Family] = {}
+    for call in calls:
+        for key, at, value in _masks(call):
+            family = grouped.get(key)
+            if family is None:
+                family = grouped[key] = Family(op=call.name, at=at)
+            if value not in family.values and not (family.events and family.events[-1].step == call.step):
+                family.values.append(value)
+                family.events.append(call)
+    return _largest(family for family in grouped.values() if len(family.events) > 1)
+
+
+def _largest(found: Iterable[Family]) -> list[Family]:
+    """Keep each key in its largest family only, so that nothing is counted twice."""
+    kept: list[Family] = []
+    taken: set[int] = set()
+    for family in sorted(found, key=lambda family: (-len(family.events), family.events[0].n)):
+        again = [event for event in family.events[1:] if event.n not in taken]
+        if again:
+            family.events = [family.events[0], *again]
+            taken.update(event.n for event in again)
+            kept.append(family)
+    return kept
+
+
+def _masks(call: Compile) -> Iterable[tuple[tuple[object, ...], Position, Value]]:
+    shapes = tuple(row.shape for row in call.inputs)
+    layouts = tuple(row.layout for row in call.inputs)
+    for size in {size: None for shape in shapes for size in shape}:
+        masked = tuple(tuple(_mask(other, size) for other in shape) for shape in shapes)
+        constants = tuple((path, _mask_text(value, size)) for path, value in call.constants)
+        yield (masked, constants, layouts), _first_at(call, size), size
+    for path, value in call.constants:
+        rest = tuple(item for item in call.constants if item[0] != path)
+        yield (shapes, path, rest, layouts), Position("value", path), number(value)
+    if any(layouts):
+        yield (shapes, call.constants), Position("layout", call.inputs[0].path), ", ".join(filter(None, layouts))
+
+
+def _mask(other: int, size: int) -> object:
+    near = size >= NEAR and abs(other - size) <= 1
+    return ("*", other - size) if other == size or near else other
+
+
+def _mask_text(value: str, size: int) -> object:
+    found = number(value)
+    return _mask(found, size) if isinstance(found, int) and size >= NEAR else value
+
+
+def _first_at(call: Compile, size: int) -> Position:
+    for row in call.inputs:
+        if size in row.shape:
+            return Position("shape", row.path, row.shape.index(size))
+    raise AssertionError("the size was taken from the inputs")
+
+
+def _row(call: Compile, at: Position) -> tuple[str, tuple[int, ...]] | None:
+    return next(((row.dtype, row.shape) for row in call.inputs if row.path == at.path), None)
+
+
+def _tail(numbers: Sequence[int]) -> Sequence[int]:
+    """Leave out what came before the growth: a prefill's length before the decode steps."""
+    start = len(numbers) - 1
+    step = 0
+    while start > 0 and (step in (0, numbers[start] - numbers[start - 1])):
+        step = numbers[start] - numbers[start - 1]
+        start -= 1
+    return numbers[start:] if len(numbers) - start >= 3 else numbers

@@ -1,0 +1,54 @@
+"""Whether a run became steady, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shapeguard.runs.totals import Totals
+from shapeguard.runs.values import Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steadiness:
+    """The verdict on a run, one line, and the step after which nothing compiled (None: not steady)."""
+
+    verdict: str
+    after: int | None = None
+
+
+def steadiness(processes: Sequence[Process], totals: Totals) -> Steadiness:
+    """Judge a run by what compiled after warm-up."""
+    steps = max((process.num_steps for process in processes), default=0)
+    compiles = [c for process in processes for c in process.compiles if c.is_region or c.is_eager or c.is_graph]
+    if not processes:
+        return Steadiness(verdict="no process of the program imported torch: nothing was seen")
+    if not compiles:
+        return Steadiness(verdict="no forward of a model and no compile was seen")
+    last = max(compile.step for compile in compiles)
+    if totals.late_regions or totals.limits:
+        return Steadiness(verdict=_unsteady(processes, totals, steps))
+    if totals.late_eager:
+        lead = "no compiled graph" if not totals.regions else f"regions: {totals.regions}, none after warm-up"
+        late = f"{totals.late_eager} of {totals.eager} eager signatures came after warm-up"
+        return Steadiness(verdict=f"still compiling: {late} ({lead})")
+    if steps <= max((process.warmup_steps for process in processes), default=2):
+        seen = "no step was seen" if not steps else f"only {steps} {'step was' if steps == 1 else 'steps were'} seen"
+        return Steadiness(verdict=f"{seen}: too few to say whether it stays steady")
+    return Steadiness(
+        verdict=f"steady after step {last}: nothing compiled after warm-up ({steps} steps seen)", after=last
+    )
+
+
+def _unsteady(processes: Sequence[Process], totals: Totals, steps: int) -> str:
+    last = max((c.step for process in processes for c in process.compiles if c.is_region), default=0)
+    parts = []
+    if totals.late_regions:
+        parts.append(
+            f"still compiling: {totals.late_regions} of {totals.regions} regions came after warm-up "
+            f"(the last at step {last} of {steps})"
+        )
+    if totals.limits:
+        what = "one code object" if totals.limits == 1 else f"{totals.limits} code objects"
+        parts.append(f"{what} reached Dynamo's recompile limit and now run{'s' if totals.limits == 1 else ''} eagerly")
+    return "; ".join(parts)

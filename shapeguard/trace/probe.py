@@ -1,0 +1,73 @@
+"""Ask an interpreter what it has, without importing any of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+_QUESTION = """
+import importlib.metadata, importlib.util, json, sys
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+found = importlib.util.find_spec("torch") is not None
+json.dump({"torch": found, "neuron": version("torch-neuronx"), "python": list(sys.version_info[:2])}, sys.stdout)
+"""
+PATIENCE_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What an interpreter has."""
+
+    torch: bool
+    neuron: str
+    """Version of a real torch_neuronx, empty where there is none."""
+
+
+def installed(interpreter: str) -> Installed | None:
+    """Ask an interpreter; None where it cannot be asked, and then the program itself will tell."""
+    if not interpreter:
+        return None
+    if _is_this(interpreter):
+        return Installed(torch=find_spec("torch") is not None, neuron=_neuron())
+    try:
+        # Not `-I`: what counts is what the program will find, PYTHONPATH included.
+        answer = subprocess.run(
+            [interpreter, "-c", _QUESTION],
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        found = json.loads(answer.stdout)
+        return Installed(torch=bool(found["torch"]), neuron=str(found["neuron"]))
+    except (OSError, ValueError, KeyError, subprocess.SubprocessError):
+        return None
+
+
+def _is_this(interpreter: str) -> bool:
+    # Not the resolved path: in a virtual environment `python` is a link to the system's own.
+    return Path(interpreter).absolute() == Path(sys.executable).absolute()
+
+
+def _neuron() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("torch-neuronx")
+    except PackageNotFoundError:
+        return ""
+
+
+def device_nodes(names: Iterable[str] | None = None) -> bool:
+    """Whether the driver shows a Neuron device."""
+    entries = (path.name for path in Path("/dev").iterdir()) if names is None else names
+    return any(name.startswith("neuron") and name[6:].isdigit() for name in entries)

@@ -1,0 +1,101 @@
+"""Trace a program: start it unchanged with the simulated device, wait, keep what it wrote. Never imports torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from shapeguard.core.errors import DeviceError, UsageError
+from shapeguard.core.events import SCHEMA
+from shapeguard.runs.stream import STARTED, SUMMARY, read_run
+from shapeguard.runs.summary import Ended, Summary, document, summarise
+from shapeguard.trace import folder as folders
+from shapeguard.trace.probe import Installed, device_nodes, installed
+from shapeguard.trace.program import Program, shareable
+from shapeguard.trace.relay import run
+from shapeguard.trace.settings import Settings, environment
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A program that was run to its end, and what its run came to."""
+
+    exit_code: int
+    """The program's own; 128+n where signal n ended it."""
+    folder: Path
+    summary: Summary
+
+
+def trace(program: Program, settings: Settings, *, run_dir: Path | None = None, say: Say) -> Traced:
+    """Run a program and judge its run; what the user must know before it starts goes to `say`."""
+    root = Path.cwd().resolve()
+    settings = _checked(settings, installed(program.interpreter), say)
+    folder = folders.make(run_dir, name=program.name, root=root)
+    started = _started(program, settings, root)
+    folders.claim(folder, started)
+    begin = time.monotonic()
+    code = run(program.argv, environment(settings, folder=folder, root=root, base=os.environ))
+    ended = Ended(exit_code=code, signal=_signal(code), wall_s=round(time.monotonic() - begin, 3))
+    return Traced(exit_code=code, folder=folder, summary=finish(folder, started, ended))
+
+
+def finish(folder: Path, started: Mapping[str, object], ended: Ended) -> Summary:
+    """Judge a run whose program has ended and write `summary.json`, last."""
+    end = {"exit_code": ended.exit_code, "signal": ended.signal, "wall_s": ended.wall_s}
+    _write(folder / STARTED, {**started, "ended": end})
+    summary = summarise(read_run(folder), ended)
+    _write(folder / SUMMARY, document(summary))
+    return summary
+
+
+def _write(path: Path, value: Mapping[str, object]) -> None:
+    try:
+        folders.replace(path, json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", hint="the run's event files are as they were"
+        ) from error
+
+
+def _checked(settings: Settings, found: Installed | None, say: Say) -> Settings:
+    """Settle which device it is, and refuse what this machine cannot do before anything is started."""
+    if found is not None and not found.torch:
+        raise DeviceError("torch is not installed here", hint="python -m pip install 'shapeguard[trace]'")
+    device = settings.device
+    real = found.neuron if found else ""
+    if device == "neuron":
+        raise DeviceError(
+            "tracing on a real Neuron device is not built yet"
+            if real
+            else "there is no torch_neuronx and no device here",
+            hint="use --device sim",
+        )
+    if device == "auto":
+        device = "sim"
+        if real and device_nodes():
+            say("note: a Neuron device is here; tracing on it is not built yet, this run is simulated")
+    if device == "sim" and real:
+        say(f"note: the simulated device hides the installed torch_neuronx {real} from this program")
+    return replace(settings, device=device)
+
+
+def _started(program: Program, settings: Settings, root: Path) -> dict[str, object]:
+    device = {"kind": settings.device, "target": settings.target, "inner": settings.inner}
+    return {
+        "schema": SCHEMA,
+        "command": list(shareable(program.shown, root)),
+        "device": device,
+        "warmup_steps": settings.warmup_steps,
+    }
+
+
+def _signal(code: int) -> str:
+    names: Iterable[signal.Signals] = signal.Signals
+    return next((number.name for number in names if code == 128 + number), "")
