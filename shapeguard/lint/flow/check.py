@@ -1,0 +1,63 @@
+"""Parses one text, lets the rules look at it, and turns what they report into findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from shapeguard.core.finding import Finding
+from shapeguard.lint.flow.flow import Flow
+from shapeguard.lint.flow.spans import Places
+from shapeguard.lint.rule import Match, Rule
+from shapeguard.lint.visit import Context, SourceError
+
+_BOM = "\ufeff"
+
+
+def check(source: str, *, rules: Sequence[type[Rule]], context: Context) -> list[Finding]:
+    """Give what the rules report, in the order of the text."""
+    module = parse(source)
+    try:
+        matches = _matches(Flow(module), rules, context)
+        return _findings(module, source, matches, context) if matches else []
+    except RecursionError:
+        raise SourceError("nested too deeply to be checked") from None
+
+
+def parse(source: str) -> cst.Module:
+    """Parse the text; `SourceError` says where it does not."""
+    try:
+        return cst.parse_module(source)
+    except cst.ParserSyntaxError as error:
+        raise SourceError(error.message, error.raw_line) from None
+    except (RecursionError, cst.CSTValidationError, ValueError, MemoryError) as error:
+        raise SourceError(f"cannot be parsed: {type(error).__name__}") from None
+
+
+def _matches(flow: Flow, rules: Sequence[type[Rule]], context: Context) -> list[Match]:
+    active = [rule(flow, context) for rule in rules if context.neuron or not rule.neuron_only]
+    for call in flow.calls:
+        for rule in active:
+            rule.visit_Call(call)
+    for rule in active:
+        rule.visit_Module()
+    return [match for rule in active for match in rule.matches]
+
+
+def _findings(module: cst.Module, source: str, matches: Sequence[Match], context: Context) -> list[Finding]:
+    wanted = [match.node for match in matches]
+    wanted += [node for match in matches if match.draft is not None for node in match.draft.nodes()]
+    places = Places(module, source, wanted)
+    found = [
+        Finding(
+            code=match.rule.code,
+            path=context.path,
+            span=places.span(match.node),
+            message=match.message,
+            severity=match.severity,
+            fix=match.draft.fix(places) if match.draft is not None else None,
+        )
+        for match in matches
+    ]
+    return sorted(found, key=lambda finding: (finding.span.start, finding.code, finding.span.end))

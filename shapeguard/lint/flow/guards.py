@@ -1,0 +1,115 @@
+"""Code that plainly never runs on Neuron: a branch for CUDA or the CPU only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from shapeguard.lint.flow.index import text_of
+from shapeguard.lint.flow.reach import ancestors
+from shapeguard.lint.flow.scope import path_of
+
+if TYPE_CHECKING:
+    from shapeguard.lint.flow.flow import Flow
+
+OTHERS = frozenset({"cuda", "gpu", "mps", "xpu", "npu", "hpu", "rocm", "hip", "tpu", "cpu", "directml", "mlu", "musa"})
+_COUNTS = frozenset({"device_count", "is_available", "is_bf16_supported", "get_device_capability"})
+_ASKING = frozenset({"use", "has", "have", "is", "on", "with", "no", "not", "n", "available", "num", "count", "enabled"})
+_LEAVING = (cst.Return, cst.Raise)
+
+
+def never_on_neuron(flow: Flow, node: cst.CSTNode) -> bool:
+    """Whether conditions around or before the node leave only other devices."""
+    for parent, child in ancestors(flow.index, node):
+        if isinstance(parent, (cst.If, cst.IfExp)):
+            taken = child is parent.body
+            if child is not parent.test and other_device(flow, parent.test, taken):
+                return True
+        elif isinstance(parent, (cst.IndentedBlock, cst.Module)) and _left_before(flow, parent.body, child):
+            return True
+        elif isinstance(parent, cst.BooleanOperation) and child is parent.right:
+            if other_device(flow, parent.left, isinstance(parent.operator, cst.And)):
+                return True
+    return False
+
+
+def _left_before(flow: Flow, body: Sequence[cst.BaseStatement], child: cst.CSTNode) -> bool:
+    for statement in body:
+        if statement is child:
+            return False
+        if isinstance(statement, cst.If) and statement.orelse is None and _leaves(statement.body):
+            if other_device(flow, statement.test, False):
+                return True
+        elif isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assert):
+            if other_device(flow, statement.body[0].test, True):
+                return True
+    return False
+
+
+def _leaves(body: cst.BaseSuite) -> bool:
+    last = body.body[-1] if body.body else None
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    if isinstance(last, cst.Expr) and isinstance(last.value, cst.Call):
+        return path_of(last.value.func) in ("sys.exit", "exit", "quit", "os._exit", "pytest.skip")
+    return isinstance(last, _LEAVING)
+
+
+def other_device(flow: Flow, test: cst.BaseExpression, outcome: bool) -> bool:
+    """Whether the test coming out so means that the device is not a Neuron one."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return other_device(flow, test.expression, not outcome)
+    if isinstance(test, cst.BooleanOperation):
+        both = isinstance(test.operator, cst.And) == outcome
+        sides = (other_device(flow, side, outcome) for side in (test.left, test.right))
+        return any(sides) if both else all(sides)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        return _comparison(flow, test, outcome)
+    if isinstance(test, cst.Call):
+        return _call(test, outcome)
+    return _name(flow, test, outcome)
+
+
+def _comparison(flow: Flow, test: cst.Comparison, outcome: bool) -> bool:
+    operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
+    if isinstance(operator, (cst.NotEqual, cst.NotIn, cst.IsNot)):
+        outcome, operator = not outcome, cst.Equal()
+    if isinstance(operator, (cst.GreaterThan, cst.GreaterThanEqual)):
+        return outcome and isinstance(test.left, cst.Call) and _call(test.left, True)
+    texts = [text for text in (text_of(test.left), text_of(right)) if text is not None]
+    for constant in flow.constants(right) if not texts else ():
+        texts += [constant] if isinstance(constant, str) else []
+    device = "device" in flow.source_of(test).lower() or "backend" in flow.source_of(test).lower()
+    words = {text.split(":")[0] for text in texts}
+    if "neuron" in words or "xla" in words:
+        return not outcome
+    return outcome and bool(words & OTHERS) and (device or not words <= {"cpu"})
+
+
+def _call(test: cst.Call, outcome: bool) -> bool:
+    path = path_of(test.func).lower()
+    parts = path.split(".")
+    if "neuron" in path or "xla" in path:
+        return not outcome
+    if parts[-1] in _COUNTS or parts[-1].startswith("is_torch_"):
+        return outcome and bool(OTHERS & {word for part in parts for word in part.split("_")})
+    if parts[-1] == "startswith" and test.args:
+        return outcome and (text_of(test.args[0].value) or "").split(":")[0] in OTHERS
+    return False
+
+
+def _name(flow: Flow, test: cst.BaseExpression, outcome: bool) -> bool:
+    path = path_of(test)
+    if not path:
+        return False
+    for binding in flow.bindings(test):
+        value = binding.value if binding.how == "assign" else None
+        # A call or comparison has no name of its own to follow, so that this cannot run in a circle.
+        if isinstance(value, (cst.Call, cst.Comparison)) and other_device(flow, value, outcome):
+            return True
+    words = set(path.split(".")[-1].lower().split("_"))
+    if words & {"no", "not", "disable", "without"}:
+        outcome = not outcome
+    return outcome and bool(words & OTHERS) and words <= OTHERS | _ASKING

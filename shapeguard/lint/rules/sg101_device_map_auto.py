@@ -1,0 +1,74 @@
+"""SG101."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shapeguard.lint.rule import Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from shapeguard.lint.flow.calls import Invocation
+    from shapeguard.lint.flow.draft import Draft
+
+WORDS = ("auto", "balanced", "balanced_low_0", "sequential")
+LOADERS = ("from_pretrained", "from_config", "pipeline")
+# Libraries with device maps of their own, for GPUs only.
+FOREIGN = frozenset(
+    "diffusers vllm unsloth auto_gptq gptqmodel awq optimum ctransformers openvino nemo exllamav2 sglang lmdeploy".split()
+)
+
+
+class DeviceMapAuto(Rule):
+    """A `device_map` that does not see Neuron: "auto", "balanced", "balanced_low_0" or "sequential".
+
+    ## Why it costs
+    These words let Accelerate share out the memory of the devices it knows. Neuron is not among them, so the model
+    loads on the CPU without a word, and every step runs there.
+
+    ## Example
+    ```python
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained("acme/tiny-lm", device_map="auto")
+    ```
+
+    ## Instead
+    ```python
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained("acme/tiny-lm", device_map="neuron")
+    ```
+    A model larger than one core takes `DistributedConfig(tp_size=...)` instead of a `device_map`.
+
+    ## Fix
+    Unsafe: writes `"neuron"`. There is no fix beside `max_memory`, under torchrun, or where the file serves CUDA too.
+    """
+
+    code = "SG101"
+    message = '`device_map="{}"` does not see Neuron: the model loads on the CPU; use `device_map="neuron"`'
+    triggers = tuple(("device", "map", word) for word in ("auto", "balanced", "sequential"))
+
+    def visit_Call(self, call: Invocation) -> None:
+        """Look at what loads a model."""
+        if call.method in LOADERS:
+            if any(name.split(".")[0] in FOREIGN for name in call.names):
+                return
+            nodes = call.argument("device_map")
+            nodes += [n for kw in call.argument("model_kwargs") for n in self._entry(kw)]
+        elif call.argument("model_init_kwargs"):
+            nodes = [n for kw in call.argument("model_init_kwargs") for n in self._entry(kw)]
+        else:
+            return
+        for value in (value for node in nodes for value in self.flow.values(node)):
+            if value.kind == "constant" and value.constant in WORDS:
+                self.report(value.node, message=self.message.format(value.constant), fix=self._fix(call, value.node))
+
+    def _entry(self, kwargs: cst.BaseExpression) -> list[cst.BaseExpression]:
+        return self.flow.mapping(kwargs).entries.get("device_map", [])
+
+    def _fix(self, call: Invocation, node: cst.CSTNode) -> Draft | None:
+        if call.argument("max_memory") or self.flow.serves("cuda") or self.flow.serves("LOCAL_RANK"):
+            return None
+        return self.flow.fixes.text(node, "neuron", 'use `device_map="neuron"`')
