@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from shapeguard.trace.settings import site
+
 _QUESTION = """
-import importlib.metadata, importlib.util, json, sys
-def version(name):
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-found = importlib.util.find_spec("torch") is not None
-json.dump({"torch": found, "neuron": version("torch-neuronx"), "python": list(sys.version_info[:2])}, sys.stdout)
+import importlib.metadata, importlib.util, json, pathlib, sys
+found = [d.version for d in importlib.metadata.distributions(name="torch-neuronx")
+         if pathlib.Path(d.locate_file("")).resolve() != pathlib.Path(sys.argv[1])]
+json.dump({"torch": importlib.util.find_spec("torch") is not None, "neuron": (found or [""])[0]}, sys.stdout)
 """
 PATIENCE_S = 60
 
@@ -59,12 +57,12 @@ def _is_this(interpreter: str) -> bool:
 
 
 def _neuron() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import distributions
 
-    try:
-        return version("torch-neuronx")
-    except PackageNotFoundError:
-        return ""
+    for found in distributions(name="torch-neuronx"):
+        if Path(str(found.locate_file(""))).resolve() != site():
+            return found.version
+    return ""
 
 
 def device_nodes(names: Iterable[str] | None = None) -> bool:
