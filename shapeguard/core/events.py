@@ -69,6 +69,12 @@ class Sink(Protocol):
     def emit(self, event: Mapping[str, Any]) -> None:
         """Take one event; must not raise into the traced program."""
 
+    def site(self) -> Mapping[str, Any] | None:
+        """Give the user's line that runs now."""
+
+    def region_begins(self) -> None:
+        """A compiled region is about to be compiled or run."""
+
 
 def line(event: Mapping[str, Any]) -> str:
     """Give one line of an event file, with its newline; keys sorted, so that equal events are equal bytes."""

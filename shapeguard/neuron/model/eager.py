@@ -1,0 +1,133 @@
+"""The key of an eager operator (facts, section 1.1): which calls share one graph.
+
+Values only: a tensor is its shape, dtype and layout. The simulated device and, on hardware, the adapter fill these in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapeguard.neuron.model.layouts import Kind, Layout
+from shapeguard.neuron.model.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A tensor as the model sees it; `dtype` is the original one, before 64-bit values are narrowed."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    layout: Layout | None = None
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf:
+    """An argument of which only the type is in the key: its value is uploaded at run time."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An argument whose value is in the key."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"={self.text}"
+
+
+Argument = Spec | TypeOf | Value | tuple["Argument", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a registered operator."""
+
+    op: str
+    """Overload without `aten::`, as Neuron registers it ("eq.Tensor_out" for `x == y`)."""
+    arguments: tuple[tuple[str, Argument], ...]
+    """Name and content of each argument that was passed, in order; `out` last."""
+    certainty: str = ""
+    """"±" where the count rests on a guess about Neuron."""
+
+
+def tensors(call: Call) -> list[tuple[str, Spec]]:
+    """Give the tensors of a call with their paths, without `out`."""
+    found: list[tuple[str, Spec]] = []
+
+    def visit(path: str, argument: Argument) -> None:
+        if isinstance(argument, Spec):
+            found.append((path, argument))
+        elif isinstance(argument, tuple):
+            for index, item in enumerate(argument):
+                visit(f"{path}[{index}]", item)
+
+    for name, argument in call.arguments:
+        if name != "out":
+            visit(name, argument)
+    return found
+
+
+def constants(call: Call) -> list[tuple[str, str]]:
+    """Give the arguments keyed by value."""
+    return [(name, argument.text) for name, argument in call.arguments if isinstance(argument, Value)]
+
+
+def key(call: Call, policy: Policy) -> str:
+    """Give the key of the call's own graph: one string, one graph."""
+    body = ",".join(f"{name}:{_text(argument)}" for name, argument in call.arguments)
+    text = f"aten::{call.op}({body})"
+    if policy.is_sync:
+        return text
+    return f"{_prologue(call, policy)}{text}_{policy.suffix(policy.opt_level_eager)}"
+
+
+def _text(argument: Argument) -> str:
+    if isinstance(argument, tuple):
+        return "[" + ";".join(_text(item) for item in argument) + "]"
+    return str(argument)
+
+
+def _prologue(call: Call, policy: Policy) -> str:
+    """Give the part for layouts that are folded into the consumer; all inputs appear once one of them is folded."""
+    inputs = tensors(call)
+    folded = [spec.layout for _, spec in inputs if is_folded(spec.layout, policy)]
+    if not folded:
+        return ""
+    parts = (str(spec.layout) if is_folded(spec.layout, policy) else "none" for _, spec in inputs)
+    return f"{'|'.join(parts)}_"
+
+
+def is_folded(layout: Layout | None, policy: Policy) -> bool:
+    """Tell whether the consumer takes the layout into its own graph."""
+    return layout is not None and policy.folds_layouts and layout.kind in (Kind.PERMUTED, Kind.SLICE)
+
+
+def materialised(call: Call, policy: Policy) -> list[Call]:
+    """Give the `aten::contiguous` kernels that run before the call, one for each input that isn't folded."""
+    calls = []
+    for _, spec in tensors(call):
+        layout = spec.layout
+        if layout is None or layout.kind is Kind.STRIDED or is_folded(layout, policy):
+            continue
+        certainty = "±" if layout.kind is Kind.SLICE else ""
+        calls.append(contiguous(spec, certainty=certainty))
+    return calls
+
+
+def contiguous(spec: Spec, *, certainty: str = "") -> Call:
+    """Give the kernel that makes one input contiguous, keyed by its base and what was done to it."""
+    assert spec.layout is not None
+    base = Spec(spec.shape, spec.dtype)
+    return Call(
+        op="contiguous",
+        arguments=(("self", base), ("layout", Value(str(spec.layout)))),
+        certainty=certainty,
+    )

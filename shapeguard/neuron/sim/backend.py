@@ -1,0 +1,148 @@
+"""`torch.compile(backend="neuron")`: each graph after AOTAutograd gets its key and runs as one unit (facts, section 2)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from shapeguard.core.events import Outcome
+from shapeguard.neuron.sim.counting import dtype_name, layout_of
+from shapeguard.neuron.sim.device import NAME, Device
+from shapeguard.neuron.sim.execute import executable
+from shapeguard.neuron.sim.fingerprint import digest, text_of
+from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
+
+_log = logging.getLogger(__name__)
+
+
+class Backend:
+    """Compiles the regions of one process."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.num_regions = 0
+        self.num_graphs = 0
+        self.keys: set[str] = set()
+        """Keys in the in-memory cache: a graph whose key is here shares that NEFF."""
+
+    def __call__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+        """Compile one region; the signature is Dynamo's."""
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch.partitioners import default_partition
+
+        options = kwargs.get("options") or {}
+        if kwargs.get("mode") not in (None, "default"):
+            _log.warning("backend neuron ignores mode=%r", kwargs["mode"])
+        self.num_regions += 1
+        region = _Region(self, self.num_regions, str(options.get("model_name") or "model_default"))
+        frame = dynamo_frame()
+        facts = describe(graph, frame)
+        code = code_of(frame)
+        refused = _symbols(graph, example_inputs)
+        event = {"type": "compile", "kind": "region", "region": region.number, "code_object": code, **facts}
+        if refused:
+            self.device.sink.emit({**event, "outcome": Outcome.FAILED, "key": ""})
+            raise RuntimeError(_refusal(refused))
+        # Said before its graphs, which belong to it.
+        self.device.sink.region_begins()
+        self.device.sink.emit({**event, "outcome": Outcome.COMPILED, "key": f"region {region.number}"})
+        compiler = aot_autograd(
+            fw_compiler=region.compiler("forward"),
+            bw_compiler=region.compiler("backward"),
+            inference_compiler=region.compiler("inference"),
+            partition_fn=default_partition,
+            keep_inference_input_mutations=True,
+        )
+        return compiler(graph, example_inputs)  # type: ignore[no-any-return]
+
+
+class _Region:
+    """One hand-over of Dynamo, whose graphs are compiled one after the other."""
+
+    def __init__(self, backend: Backend, number: int, model_name: str) -> None:
+        self.backend = backend
+        self.number = number
+        self.model_name = model_name
+
+    def compiler(self, kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:
+        """Give AOTAutograd's compiler for graphs of that kind."""
+
+        def compile_graph(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+            from torch._functorch.aot_autograd import make_boxed_func
+
+            self._report(graph, kind)
+            return make_boxed_func(executable(graph, self.backend.device, is_backward=kind == "backward"))  # type: ignore[no-any-return]
+
+        return compile_graph
+
+    def _report(self, graph: fx.GraphModule, kind: str) -> None:
+        backend = self.backend
+        policy = backend.device.policy
+        key = digest(f"{text_of(graph)}_{policy.suffix(policy.opt_level_compile)}")
+        is_known = key in backend.keys
+        backend.keys.add(key)
+        backend.num_graphs += 1
+        backend.device.sink.emit(
+            {
+                "type": "compile",
+                "kind": kind,
+                "outcome": Outcome.SHARED if is_known else Outcome.COMPILED,
+                "key": key,
+                "region": self.number,
+                "name": f"{self.model_name}_{self.number}_{kind}_{backend.num_graphs}",
+                "inputs": [_row(node) for node in graph.graph.nodes if node.op == "placeholder"],
+                "constants": [],
+                "nodes": len(graph.graph.nodes),
+                "collectives": sum("c10d" in str(node.target) for node in graph.graph.nodes),
+            }
+        )
+
+
+def _row(node: fx.Node) -> dict[str, Any]:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return {"path": str(node.target), "shape": [], "dtype": type(value).__name__, "layout": ""}
+    return {
+        "path": str(node.target),
+        "shape": list(value.shape),
+        "dtype": dtype_name(value.dtype),
+        "layout": str(layout_of(value) or ""),
+    }
+
+
+def _symbols(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:
+    """Name the inputs with a size that Dynamo made symbolic."""
+    found = []
+    names = [str(node.target) for node in graph.graph.nodes if node.op == "placeholder"]
+    for name, value in zip(names, example_inputs, strict=False):
+        sizes = value.shape if isinstance(value, torch.Tensor) else [value]
+        dims = [str(place) for place, size in enumerate(sizes) if isinstance(size, torch.SymInt)]
+        if dims:
+            found.append(f"dim {', '.join(dims)} of {name}" if isinstance(value, torch.Tensor) else name)
+    return found
+
+
+def _refusal(symbols: list[str]) -> str:
+    shown = "; ".join(symbols[:3])
+    return (
+        f"Dynamic shapes detected: {len(symbols)} dynamic input(s) ({shown}). Neuron compiles static shapes only: "
+        "pass dynamic=False or leave it out, drop mark_dynamic, and pad to fixed lengths"
+    )
+
+
+def neuron_or_default(neuron: Backend) -> Callable[..., Any]:
+    """Give the backend of a `torch.compile` that names none: Neuron's where its inputs are on the device."""
+
+    def choose(graph: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+        devices = {value.device.type for value in example_inputs if isinstance(value, torch.Tensor)}
+        if NAME in devices:
+            return neuron(graph, example_inputs, **kwargs)
+        from torch._dynamo.backends.registry import lookup_backend
+
+        return lookup_backend("inductor")(graph, list(example_inputs))  # type: ignore[arg-type]
+
+    return choose

@@ -1,0 +1,82 @@
+"""Runs a compiled graph as one unit on the inner tensors: no operator of it is counted by itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+from shapeguard.neuron.sim.device import NAME, Device, leave
+from shapeguard.neuron.sim.storage import Tensor, unwrap
+
+
+def executable(graph: fx.GraphModule, device: Device, *, is_backward: bool) -> Callable[..., Any]:
+    """Give a function of outer tensors that runs the graph on the device's inner side."""
+    inner = _on_inner(graph, device)
+    run = inner.forward
+
+    begins = device.sink.region_begins
+
+    def call(*args: Any) -> Any:
+        if not is_backward:
+            begins()
+        return leave(run(*[_enter(device, value) for value in args]))
+
+    return call
+
+
+def _enter(device: Device, value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    if value.device.type == NAME:
+        return unwrap(value)
+    if not device.policy.copies_cpu_inputs and value.dim():
+        raise RuntimeError(
+            f"an input of a graph compiled for neuron is on {value.device}, and "
+            "TORCH_NEURONX_DYNAMO_DISABLE_CPU_AUTOCOPY=1 forbids to copy it"
+        )
+    return value.to(device.inner)
+
+
+def _on_inner(graph: fx.GraphModule, device: Device) -> fx.GraphModule:
+    """Give a copy of the graph in which the device is the inner one and literal tensors are inner ones."""
+    root = torch.nn.Module()
+    nodes = copy.copy(graph.graph)
+    replaced = fx.Graph()
+    output = replaced.graph_copy(nodes, {})
+    replaced.output(output)
+    for node in replaced.nodes:
+        node.args = fx.node.map_aggregate(node.args, lambda value: _place(value, device))
+        node.kwargs = fx.node.map_aggregate(node.kwargs, lambda value: _place(value, device))
+        if node.op == "get_attr":
+            _copy_attribute(graph, root, str(node.target), device)
+    return fx.GraphModule(root, replaced)
+
+
+def _place(value: Any, device: Device) -> Any:
+    return device.inner if isinstance(value, torch.device) and value.type == NAME else value
+
+
+def _copy_attribute(source: Any, root: torch.nn.Module, path: str, device: Device) -> None:
+    value: Any = source
+    for part in path.split("."):
+        value = getattr(value, part)
+    if isinstance(value, fx.GraphModule):
+        value = _on_inner(value, device)
+    elif isinstance(value, Tensor) and value.device.type == NAME:
+        value = unwrap(value)
+    elif isinstance(value, Tensor) and device.is_meta:
+        value = value.to("meta")
+    where = root
+    *folders, name = path.split(".")
+    for part in folders:
+        if not hasattr(where, part):
+            where.add_module(part, torch.nn.Module())
+        where = getattr(where, part)
+    if isinstance(value, Tensor):
+        where.register_buffer(name, value, persistent=False)
+    else:
+        setattr(where, name, value)

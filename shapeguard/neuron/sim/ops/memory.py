@@ -1,0 +1,158 @@
+"""Allocation and copies: from and to the host, and on the device (facts 1.3 and 1.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from shapeguard.core.events import Sink
+from shapeguard.neuron.sim.counting import dtype_name, spec_of
+from shapeguard.neuron.sim.device import NAME, Device
+from shapeguard.neuron.sim.kernels import Kernel
+from shapeguard.neuron.sim.storage import Tensor, held, new_outer, unwrap, wrap
+
+_PLAIN = (None, torch.contiguous_format, torch.preserve_format)
+
+
+def kernels(device: Device) -> dict[str, Kernel]:
+    """Give the kernels by overload name."""
+    return {**_allocation(device), **_copies(device), **_host_memory()}
+
+
+def _allocation(device: Device) -> dict[str, Kernel]:
+    inner = device.inner
+
+    def empty(size: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+              memory_format: Any = None) -> Tensor:
+        _refuse_format(memory_format)
+        _refuse_layout(layout)
+        return new_outer(torch.empty(size, dtype=dtype, device=inner))
+
+    def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                      pin_memory: Any = None) -> Tensor:
+        return new_outer(torch.empty_strided(size, stride, dtype=dtype, device=inner))
+
+    return {"empty.memory_format": empty, "empty_strided": empty_strided}
+
+
+def _refuse_format(memory_format: Any) -> None:
+    if memory_format not in _PLAIN:
+        raise RuntimeError(f"neuron supports only contiguous and preserve memory formats, not {memory_format}")
+
+
+def _refuse_layout(layout: Any) -> None:
+    if layout not in (None, torch.strided):
+        raise RuntimeError(f"neuron has no tensors of layout {layout}: keep sparse tensors on the CPU")
+
+
+def _copies(device: Device) -> dict[str, Kernel]:
+    def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+        _move(device, self, src)
+        return self
+
+    def copy_from(self: Tensor, dst: Tensor, non_blocking: bool = False) -> Tensor:
+        _move(device, dst, self)
+        return dst
+
+    def to_copy(self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+                non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        return _convert(owner, self, dtype or self.dtype, device if device is not None else self.device, memory_format)
+
+    def contiguous(self: Tensor, *, memory_format: Any = torch.contiguous_format) -> Tensor:
+        _refuse_format(memory_format)
+        if self.is_contiguous():
+            return self
+        spec = spec_of(self)
+        owner.counter.contiguous(spec)
+        return wrap(unwrap(self).contiguous())
+
+    def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+        _refuse_format(memory_format)
+        _count_copy(owner, self, self.dtype)
+        return new_outer(unwrap(self).clone(memory_format=memory_format or torch.preserve_format))
+
+    owner = device
+    return {
+        "copy_": copy_,
+        "_copy_from": copy_from,
+        "_copy_from_and_resize": copy_from,
+        "_to_copy": to_copy,
+        "contiguous": contiguous,
+        "clone": clone,
+    }
+
+
+def _move(device: Device, to: Tensor, source: Tensor) -> None:
+    """Copy the data of one tensor into another; at least one of them is on the device."""
+    here = unwrap(source) if source.device.type == NAME else source
+    there = unwrap(to) if to.device.type == NAME else to
+    if source.device.type == NAME and to.device.type == NAME:
+        _count_copy(device, source, to.dtype, into=to)
+        there.copy_(here)
+    elif to.device.type == NAME:
+        _remember_origin(device.sink, to)
+        there.copy_(here.to(there.device) if there.is_meta else here)
+    else:
+        _read(device, to, here)
+
+
+def _read(device: Device, to: Tensor, inner: Tensor) -> None:
+    """Copy to the host; what `meta` doesn't have is read back as zeros."""
+    if inner.is_meta:
+        device.tell_once("value-read", "the program read tensor values; `--inner meta` gives zeros")
+        to.zero_()
+    else:
+        to.copy_(inner)
+
+
+def _convert(device: Device, source: Tensor, dtype: torch.dtype, where: torch.device, memory_format: Any) -> Tensor:
+    _refuse_format(memory_format)
+    if where.type == NAME:
+        if source.device.type == NAME:
+            _count_copy(device, source, dtype)
+            return new_outer(unwrap(source).to(dtype, copy=True))
+        inner = source.to(dtype).to(device.inner, copy=True)
+        outer = new_outer(inner)
+        _remember_origin(device.sink, outer)
+        return outer
+    inner = unwrap(source)
+    if inner.is_meta and where.type != "meta":
+        device.tell_once("value-read", "the program read tensor values; `--inner meta` gives zeros")
+        return torch.zeros(source.shape, dtype=dtype, device=where)
+    return inner.to(device=where, dtype=dtype, copy=True)
+
+
+def _remember_origin(sink: Sink, outer: Tensor) -> None:
+    """Keep the user's line that brought this data to the device: it may own a shape that changes."""
+    box = held(outer)
+    if box is not None and box.origin is None:
+        box.origin = sink.site()
+
+
+def _count_copy(device: Device, source: Tensor, dtype: torch.dtype, into: Tensor | None = None) -> None:
+    """Count a copy on the device. Facts 1.4: what is bounced through the host compiles nothing."""
+    before, wide = source.dtype, (torch.float64, torch.int64)
+    spec = spec_of(source)
+    if before is dtype:
+        if dtype in (torch.bool, torch.float64):
+            return
+        device.counter.copy("copy_", spec, dtype_name(dtype), certainty="±" if dtype is torch.int64 else "")
+    elif torch.float64 in (before, dtype) or {before, dtype} <= {torch.int32, torch.int64}:
+        return
+    elif torch.int32 in (before, dtype) or torch.bool in (before, dtype):
+        device.counter.copy("copy_", spec, dtype_name(dtype))
+    else:
+        device.counter.copy("_to_copy", spec, dtype_name(dtype), certainty="±" if dtype in wide else "")
+    if into is not None and source.numel() != into.numel():
+        device.counter.expansion(spec, tuple(into.shape))
+
+
+def _host_memory() -> dict[str, Kernel]:
+    def record_stream(self: Tensor, s: Any) -> None:
+        return None
+
+    def is_pinned(self: Tensor, device: Any = None) -> bool:
+        return False
+
+    return {"record_stream": record_stream, "is_pinned": is_pinned}

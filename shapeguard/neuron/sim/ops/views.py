@@ -1,0 +1,54 @@
+"""Operators that only move metadata: torch's own CPU kernels do it on the outer tensors, nothing compiles (facts 1.3)."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import torch
+
+from shapeguard.neuron.sim.device import Device
+from shapeguard.neuron.sim.kernels import Kernel
+from shapeguard.neuron.sim.storage import Tensor, held, new_outer, set_source
+from shapeguard.neuron.sim.torch_private import cpu_kernel, overload
+
+_VIEWS = """
+    view as_strided unfold _reshape_alias view.dtype view_as_real view_as_complex alias as_strided_
+    set_.source_Storage_storage_offset
+""".split()
+
+
+def kernels(device: Device) -> dict[str, Kernel]:
+    """Give the kernels by overload name."""
+    found: dict[str, Kernel] = {}
+    for name in _VIEWS:
+        op = overload(name)
+        if op is not None and op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU):
+            found[name] = cpu_kernel(op)
+
+    def set_storage(self: Tensor, source: Any) -> Any:
+        return set_source(self, source, 0, (source.held.size // self.itemsize,), (1,))
+
+    def set_tensor(self: Tensor, source: Tensor) -> Any:
+        return set_source(self, source.untyped_storage(), source.storage_offset(), source.shape, source.stride())
+
+    def set_nothing(self: Tensor) -> Any:
+        fresh = new_outer(torch.empty(0, dtype=self.dtype, device=device.inner))
+        return set_source(self, fresh.untyped_storage(), 0, (0,), (1,))
+
+    def resize(self: Tensor, size: tuple[int, ...], *, memory_format: object = None) -> Any:
+        stride = torch.empty(size, device="meta").stride()
+        needed = prod(size)
+        box = held(self)
+        if box is not None and (needed + self.storage_offset()) * self.itemsize <= box.size:
+            return set_source(self, self.untyped_storage(), self.storage_offset(), size, stride)
+        grown = torch.empty(size, dtype=self.dtype, device=device.inner)
+        old = device.enter_tensor(self).reshape(-1)
+        grown.view(-1)[: old.numel()] = old
+        return set_source(self, new_outer(grown).untyped_storage(), 0, size, stride)
+
+    found["set_.source_Storage"] = set_storage
+    found["set_.source_Tensor"] = set_tensor
+    found["set_"] = set_nothing
+    found["resize_"] = resize
+    return found

@@ -1,0 +1,71 @@
+"""Claims torch's PrivateUse1 key for the simulated device `neuron`; a process can do it only once."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from shapeguard.core.events import Sink
+from shapeguard.neuron.model.policy import Policy
+from shapeguard.neuron.sim import autocast, dynamo, kernels, patches, torch_private
+from shapeguard.neuron.sim.backend import Backend
+from shapeguard.neuron.sim.device import NAME, Device
+from shapeguard.neuron.sim.fallback import make_fallback
+from shapeguard.neuron.sim.module import NeuronModule
+from shapeguard.neuron.sim.ops import attention, linear, memory, values, views
+from shapeguard.neuron.sim.torch_private import hide_from_dynamo
+
+_LIBRARIES: list[torch.library.Library] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """What there is of the device in this process."""
+
+    device: Device
+    module: NeuronModule
+    backend: Backend
+
+
+def register(
+    *, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu", num_devices: int = 1
+) -> Claimed:
+    """Make `neuron` a device of torch in this process; events go to `sink`.
+
+    Raises `DeviceError` where this torch lacks a private name that the device stands on.
+    """
+    torch_private.probe()
+    device = Device(inner=inner, sink=sink, policy=policy, num_devices=num_devices)
+    module = NeuronModule(target=policy.target, num_devices=num_devices)
+    torch_private.setup(NAME, module)
+    sys.modules["torch.neuron"] = module
+    _register_kernels(device)
+    _register_autocast()
+    patches.apply(module, device.inner)
+    backend = Backend(device)
+    dynamo.install(backend)
+    return Claimed(device=device, module=module, backend=backend)
+
+
+def _register_kernels(device: Device) -> None:
+    aten = torch.library.Library("aten", "IMPL")
+    found = kernels.table_kernels(device)
+    for part in (views, memory, values, linear, attention):
+        found.update(part.kernels(device))
+    for name, kernel in found.items():
+        aten.impl(name, hide_from_dynamo(kernel), "PrivateUse1")
+    rest = torch.library.Library("_", "IMPL")
+    rest.fallback(make_fallback(device), "PrivateUse1")
+    _LIBRARIES.extend((aten, rest))
+
+
+def _register_autocast() -> None:
+    rest = torch.library.Library("_", "IMPL")
+    rest.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    aten = torch.library.Library("aten", "IMPL")
+    for name, kernel in autocast.kernels().items():
+        aten.impl(name, hide_from_dynamo(kernel), "AutocastPrivateUse1")
+    _LIBRARIES.extend((aten, rest))

@@ -1,0 +1,107 @@
+"""What happens in the traced process when torch loads the simulated device."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import platform
+import sys
+import threading
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from shapeguard import __version__
+from shapeguard.neuron.model.policy import from_environment
+from shapeguard.neuron.sim.register import Claimed, register
+from shapeguard.trace import api, batches, weights
+from shapeguard.trace.placement import Placement
+from shapeguard.trace.recorder import Recorder
+from shapeguard.trace.sites import Sites
+from shapeguard.trace.steps import Steps
+
+
+def boot(environ: Mapping[str, str]) -> Claimed:
+    """Claim the device and start recording, as the parent asked for in the environment."""
+    target = environ.get("SHAPEGUARD_TARGET", "trn2")
+    inner = environ.get("SHAPEGUARD_INNER", "cpu")
+    num_devices = int(environ.get("SHAPEGUARD_DEVICES") or 1)
+    sites = Sites(environ.get("SHAPEGUARD_ROOT") or str(Path.cwd()))
+    start = {
+        "world_size": int(environ.get("WORLD_SIZE") or 1),
+        "warmup_steps": int(environ.get("SHAPEGUARD_WARMUP_STEPS") or 2),
+        "program": [Path(word).name if os.sep in word else word for word in getattr(sys, "argv", [])],
+        "device": {
+            "kind": "simulated",
+            "target": target,
+            "inner": inner,
+            "num_devices": num_devices,
+            "toolchain": _toolchain(),
+        },
+    }
+    folder = Path(environ["SHAPEGUARD_RUN_DIR"])
+    recorder = Recorder(folder, rank=int(environ.get("RANK") or 0), sites=sites, start=start)
+    # Before anything imports Dynamo: it takes `Module.__call__` as it finds it for the plain one.
+    steps = _watch_steps(recorder, environ.get("SHAPEGUARD_MAX_STEPS", ""))
+    claimed = register(
+        sink=recorder,
+        policy=from_environment(environ, target=target),
+        inner="meta" if inner == "meta" else "cpu",
+        num_devices=num_devices,
+    )
+    batches.watch(recorder)
+    placement = Placement(recorder)
+    placement.watch()
+    steps.on_forward = placement.look
+    if environ.get("SHAPEGUARD_STUB_WEIGHTS") == "1":
+        weights.stub()
+    _end_with(recorder, claimed)
+    return claimed
+
+
+def _toolchain() -> dict[str, str]:
+    found = {"python": platform.python_version(), "shapeguard": __version__}
+    for name in ("torch", "transformers"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _watch_steps(recorder: Recorder, max_steps: str) -> Steps:
+    def stop() -> None:
+        recorder.stopped = True
+        if threading.current_thread() is not threading.main_thread():
+            # An exit raised here would end only this thread.
+            recorder.end("steps")
+            os._exit(0)
+        raise SystemExit(0)
+
+    steps = Steps(recorder, max_steps=int(max_steps) if max_steps else None, stop=stop)
+    steps.install()
+    recorder.on_region = steps.region_begins
+    api.follow(steps.mark)
+    return steps
+
+
+def _end_with(recorder: Recorder, claimed: Claimed) -> None:
+    """Write totals and the last line when the process ends, and how it did."""
+    plain_hook = sys.excepthook
+    how = ["ok"]
+
+    def hook(*args: Any) -> None:
+        how[0] = "exception"
+        plain_hook(*args)
+
+    sys.excepthook = hook
+    pid = os.getpid()
+
+    def finish() -> None:
+        # A forked worker runs this too when it ends by `sys.exit`; it has counted nothing of its own.
+        if os.getpid() == pid:
+            claimed.device.counter.flush()
+            recorder.end("steps" if recorder.stopped else how[0])
+
+    atexit.register(finish)

@@ -1,0 +1,85 @@
+"""Finds models that run on the host while a Neuron device is there, and the line that put them there."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+import torch
+
+from shapeguard.trace.recorder import Recorder
+
+
+class Placement:
+    """Remembers where models were made and moved, and looks at them when they run."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._made: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
+        self._moved: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._is_model: dict[type, bool] = {}
+
+    def watch(self) -> None:
+        """Note where models of transformers are made, and moves of any module."""
+        plain_init, plain_to = torch.nn.Module.__init__, torch.nn.Module.to
+        is_compiling = torch.compiler.is_compiling
+
+        def __init__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            plain_init(module, *args, **kwargs)
+            if not is_compiling() and self._is_pretrained(type(module)):
+                self._made[module] = self._recorder.site()
+
+        def to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            before = None if is_compiling() else _device(module)
+            result = plain_to(module, *args, **kwargs)
+            if before == "neuron" and _device(module) == "cpu":
+                self._moved[module] = ("pipeline" if _is_in_pipeline() else "moved", self._recorder.site())
+            return result
+
+        torch.nn.Module.__init__ = __init__  # type: ignore[method-assign]
+        torch.nn.Module.to = to  # type: ignore[method-assign,assignment]
+
+    def _is_pretrained(self, kind: type) -> bool:
+        known = self._is_model.get(kind)
+        if known is None:
+            known = self._is_model[kind] = any(base.__name__ == "PreTrainedModel" for base in kind.__mro__)
+        return known
+
+    def look(self, module: torch.nn.Module) -> None:
+        """Look at a module whose forward begins."""
+        model = getattr(module, "_orig_mod", module)
+        if model in self._told or _device(model) != "cpu":
+            return
+        self._told.add(model)
+        how, loaded = self._moved.get(model) or (_how(model), self._made.get(model))
+        self._recorder.emit(
+            {
+                "type": "placement",
+                "model": type(model).__name__,
+                "device": "cpu",
+                "how": how,
+                "loaded": loaded,
+                "site": self._recorder.site(),
+            }
+        )
+
+
+def _device(module: torch.nn.Module) -> str:
+    first = next(module.parameters(), None)
+    return first.device.type if first is not None else ""
+
+
+def _how(module: torch.nn.Module) -> str:
+    """Say how a model came to the host: `from_pretrained` leaves the map it worked out on the model."""
+    return "device_map" if getattr(module, "hf_device_map", None) else "default"
+
+
+def _is_in_pipeline() -> bool:
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if "transformers/pipelines/" in frame.f_code.co_filename.replace("\\", "/"):
+            return True
+    return False

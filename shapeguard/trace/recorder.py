@@ -1,0 +1,106 @@
+"""Writes down what one process does: an append-only file of event lines, with step, phase and the user's line."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from shapeguard.core import events
+from shapeguard.trace.sites import Sites
+
+TRAIN, EVAL, GENERATE = "train", "eval", "generate"
+
+
+class Recorder:
+    """The sink of a traced process. Nothing it does may raise into the program, or change what it computes."""
+
+    def __init__(self, folder: Path, *, rank: int, sites: Sites, start: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.rank = rank
+        self.sites = sites
+        self.step = 0
+        self.phase = TRAIN
+        self.phase_steps: dict[str, int] = {}
+        self.owners: list[dict[str, Any]] = []
+        """Lines that own the shapes of what runs now: the loader and collator of the last batch, moves of inputs."""
+        self.stopped = False
+        """Whether the run was ended after the number of steps that was asked for."""
+        self.model = ""
+        """Class of the model whose forward runs or ran last."""
+        self.on_region: Callable[[], None] = lambda: None
+        self._start = dict(start)
+        self._file = -1
+        self._pid = -1
+        self._count = 0
+        self._lock = threading.RLock()
+        self._open()
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        path = self.folder / f"rank-{self.rank}.pid-{self._pid}.jsonl"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._write({"type": "start", "schema": events.SCHEMA, "pid": self._pid, "rank": self.rank, **self._start})
+
+    def _write(self, event: Mapping[str, Any]) -> None:
+        row = {"step": self.step, "phase": self.phase, "phase_step": self.phase_steps.get(self.phase, 0), **event}
+        # One write a line: lines of a process that is killed are whole, but for the last.
+        os.write(self._file, events.line(row).encode())
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Write one event with step, phase and site; what goes wrong is dropped, for the program comes first."""
+        try:
+            with self._lock:
+                if os.getpid() != self._pid:
+                    self._after_fork()
+                self._write(self._complete(dict(event)))
+        except OSError:
+            return
+
+    def _after_fork(self) -> None:
+        # The child's first event opens a file of its own; a worker that never compiles leaves none.
+        os.close(self._file)
+        self._count = 0
+        self._open()
+
+    def _complete(self, event: dict[str, Any]) -> dict[str, Any]:
+        if event["type"] == "compile":
+            self._count += 1
+            code = event.pop("code_object", None)
+            if isinstance(code, CodeType):
+                event["code"] = self.sites.of_code(code)
+            stack = self.sites.stack()
+            owners = [*event.pop("origins", []), *self.owners]
+            event.update(n=self._count, stack=stack, model=self.model)
+            if owners:
+                event["owners"] = owners
+            if stack:
+                event["site"] = stack[-1]
+        elif event["type"] in ("fallback", "problem") and "site" not in event:
+            site = self.sites.innermost()
+            if site is not None:
+                event["site"] = site
+        return event
+
+    def site(self) -> dict[str, Any] | None:
+        """Give the user's innermost line, for facts that are written down later."""
+        return self.sites.innermost()
+
+    def region_begins(self) -> None:
+        """Let the steps know of a region outside of any module."""
+        self.on_region()
+
+    def begin_step(self, phase: str) -> None:
+        """Begin a step of a phase."""
+        with self._lock:
+            self.step += 1
+            self.phase = phase
+            self.phase_steps[phase] = self.phase_steps.get(phase, 0) + 1
+            self.emit({"type": "step"})
+
+    def end(self, how: str) -> None:
+        """Write the last line."""
+        self.emit({"type": "end", "exit": how, "steps": self.step})

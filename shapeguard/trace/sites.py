@@ -1,0 +1,79 @@
+"""Which of the Python frames on the stack are the user's, and how they are written down."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+class Sites:
+    """Names places in the user's code, relative to the folder the program was started in."""
+
+    def __init__(self, root: str) -> None:
+        self._root = str(Path(root).resolve())
+        paths = sysconfig.get_paths()
+        self._foreign = tuple({paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"], _PACKAGE})
+        self._known: dict[CodeType, bool] = {}
+        self._names: dict[str, str] = {}
+
+    def is_users(self, code: CodeType) -> bool:
+        """Tell whether a frame of this code is the user's own."""
+        known = self._known.get(code)
+        if known is None:
+            known = self._known[code] = self._judge(code.co_filename)
+        return known
+
+    def _judge(self, filename: str) -> bool:
+        if filename.startswith("<") and not filename.startswith("<ipython"):
+            return False
+        if any(f"/{folder}/" in filename for folder in ("site-packages", "dist-packages")):
+            return False
+        return not filename.startswith(self._foreign)
+
+    def name(self, filename: str) -> str:
+        """Give a file's path below the program's folder, or its last two parts."""
+        known = self._names.get(filename)
+        if known is None:
+            known = self._names[filename] = self._shorten(filename)
+        return known
+
+    def _shorten(self, filename: str) -> str:
+        try:
+            path = Path(filename).resolve()
+        except OSError:
+            return filename
+        if path.is_relative_to(self._root):
+            return path.relative_to(self._root).as_posix()
+        return "/".join(path.parts[-2:])
+
+    def of_code(self, code: CodeType) -> dict[str, Any]:
+        """Describe where a function is defined."""
+        return {"file": self.name(code.co_filename), "line": code.co_firstlineno, "function": code.co_name}
+
+    def stack(self) -> list[dict[str, Any]]:
+        """Give the user's frames, outermost first."""
+        rows = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if self.is_users(frame.f_code):
+                rows.append(self._row(frame))
+            frame = frame.f_back
+        return rows[::-1]
+
+    def innermost(self) -> dict[str, Any] | None:
+        """Give the user's innermost frame."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if self.is_users(frame.f_code):
+                return self._row(frame)
+            frame = frame.f_back
+        return None
+
+    def _row(self, frame: FrameType) -> dict[str, Any]:
+        code = frame.f_code
+        return {"file": self.name(code.co_filename), "line": frame.f_lineno, "function": code.co_name}
