@@ -11,9 +11,9 @@ from functools import cached_property
 
 import libcst as cst
 
-from shapeguard.lint.flow import guards, objects, repeats, sites
+from shapeguard.lint.flow import guards, objects, repeats, rows, sites
 from shapeguard.lint.flow.calls import Invocation, invocations
-from shapeguard.lint.flow.draft import Fixes
+from shapeguard.lint.flow.draft import Fixes, is_literal
 from shapeguard.lint.flow.generation import Generation, generations
 from shapeguard.lint.flow.index import Index
 from shapeguard.lint.flow.kinds import kinds
@@ -53,6 +53,33 @@ class Flow:
     def generations(self) -> list[Generation]:
         """Every call of `generate()` of the file."""
         return generations(self)
+
+    @cached_property
+    def encodings(self) -> list[Invocation]:
+        """The calls that turn text into tokens, but for the prompts of a `generate()`."""
+        return rows.encodings(self)
+
+    @cached_property
+    def packs(self) -> bool:
+        """Whether the file seems to cut a stream of tokens into blocks of one length."""
+        return rows.packs(self)
+
+    def padding(self, call: Invocation) -> str:
+        """Give what a tokenizer's or collator's call pads to: "fixed", "longest", "none" or "unknown"."""
+        return rows.padding(call)
+
+    def is_tokenizer(self, call: Invocation) -> bool:
+        """Whether the call turns text into tokens."""
+        return rows.is_tokenizer(call)
+
+    def collates(self, node: cst.CSTNode) -> bool:
+        """Whether the node stands in a function that makes batches, and does not pad them to a length again."""
+        function = rows.collating(self, node)
+        return function is not None and not rows.pads_again(self, function)
+
+    def purpose(self, node: cst.CSTNode) -> str:
+        """Give the words around a call that say what it is for."""
+        return rows.target_name(self, node)
 
     @cached_property
     def imported(self) -> frozenset[str]:
@@ -213,6 +240,52 @@ class Flow:
     def is_within(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
         """Whether the node is part of the other."""
         return any(parent is outer for parent, _ in self.ancestors(node))
+
+    def is_literal(self, node: cst.CSTNode) -> bool:
+        """Whether the node is a constant as it is written."""
+        return is_literal(node)
+
+    def is_one_row(self, node: cst.CSTNode) -> bool:
+        """Whether the expression is one text, or a list of one."""
+        return all(
+            isinstance(value.constant, str)
+            or isinstance(value.node, cst.FormattedString)
+            or (isinstance(value.node, (cst.List, cst.Tuple)) and len(value.node.elements) == 1)
+            for value in self.values(node)
+        )
+
+    def is_constant(self, node: cst.CSTNode) -> bool:
+        """Whether the expression is made of constants, as lists of them are."""
+        values = self.values(node)
+        return bool(values) and all(
+            value.kind == "constant"
+            or (isinstance(value.node, (cst.List, cst.Tuple)) and all(self.is_constant(e.value) for e in value.node.elements))
+            for value in values
+        )
+
+    def is_over_lengths(self, node: cst.CSTNode) -> bool:
+        """Whether the expression gives the lengths of rows: `len(row) for row in rows`."""
+        return isinstance(node, (cst.GeneratorExp, cst.ListComp)) and self.source_of(node.elt).startswith("len(")
+
+    def is_mapped(self, node: cst.CSTNode) -> bool:
+        """Whether the node stands in a function that a data set's `map` calls."""
+        mapped = {v.node for call in self.calls if call.method == "map" for n in call.positional(0) for v in self.values(n)}
+        mapped |= {v.node for call in self.calls if call.method == "map" for v in call.values("function")}
+        return any(parent in mapped for parent, _ in self.ancestors(node))
+
+    def collates_through(self, node: cst.CSTNode) -> bool:
+        """Whether the node stands in a helper that a function which makes batches calls."""
+        function = repeats.enclosing(self, node)
+        return function is not None and any(self.collates(site.node) for site in self.sites_of(function))
+
+    def callees(self, node: cst.CSTNode) -> set[str]:
+        """Give the qualified names of the calls that the expression may come from."""
+        calls = [value.node for value in self.values(node) if isinstance(value.node, cst.Call)]
+        return {name for call in calls for name in self.names(call.func)}
+
+    def imports(self, ending: str) -> bool:
+        """Whether the file imports a name that ends so."""
+        return any(name.endswith(ending) for name in self.imported)
 
     @cached_property
     def pads_left(self) -> bool:

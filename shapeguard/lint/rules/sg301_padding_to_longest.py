@@ -1,0 +1,85 @@
+"""SG301."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shapeguard.lint.rule import Rule
+
+if TYPE_CHECKING:
+    from shapeguard.lint.flow.calls import Invocation
+    from shapeguard.lint.flow.draft import Draft
+
+
+class PaddingToLongest(Rule):
+    """A tokenizer that pads each batch to its longest row.
+
+    ## Why it costs
+    Each batch is as long as its longest row, so nearly every batch is a new shape, and so a new compile.
+
+    ## Example
+    ```python
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("acme/tiny-bert")
+
+
+    def encode(texts):
+        return tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+    ```
+
+    ## Instead
+    ```python
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("acme/tiny-bert")
+
+
+    def encode(texts):
+        return tokenizer(texts, padding="max_length", max_length=256, truncation=True, return_tensors="pt")
+    ```
+
+    ## Fix
+    Unsafe: pads to the configured `train` length.
+    """
+
+    code = "SG301"
+    message = 'padding to the longest row gives each batch a length of its own; use `padding="max_length"`'
+    triggers = (("padding", "okeniz"), ("padding", "tok"), (".pad(", "okeniz"), ("padding", "rocessor"))
+
+    def visit_Call(self, call: Invocation) -> None:
+        """Look at calls of a tokenizer."""
+        if call.open:
+            return
+        if call.method == "pad" and call.receiver is not None:
+            if self.flow.kinds(call.receiver) & {"tokenizer", "tokenizer?"} and not self._of_class(call):
+                if self.flow.padding(call) in ("longest", "none"):
+                    self._pads(call)
+        elif self.flow.is_tokenizer(call) and self.flow.padding(call) == "longest" and not self._is_single(call):
+            self._pads(call)
+
+    def _pads(self, call: Invocation) -> None:
+        given = call.argument("padding")
+        place = given[0] if given and self.flow.is_within(given[0], call.node) else call.node
+        self.report(place if given else call.node, fix=self._fix(call))
+
+    def _of_class(self, call: Invocation) -> bool:
+        return any(self.flow.only(node) is False for node in call.argument("padding"))
+
+    def _is_single(self, call: Invocation) -> bool:
+        """One row has no longer row beside it; constants that run once have one shape."""
+        texts = call.positional(0) + call.argument("text")
+        if any(self.flow.is_one_row(node) for node in texts):
+            return True
+        constant = texts and all(self.flow.is_constant(node) for node in texts)
+        return bool(constant) and not self.flow.is_repeated(call.node)
+
+    def _fix(self, call: Invocation) -> Draft | None:
+        lengths = self.context.lengths
+        length = lengths.train if lengths is not None else None
+        if length is None:
+            return self.flow.fixes.needs("pad to a fixed length", "`train` in `[[tool.shapeguard.lint.lengths]]`")
+        wanted = [("padding", '"max_length"'), ("max_length", str(length))]
+        if call.method != "pad":
+            wanted.append(("truncation", "True"))
+        return self.flow.fixes.set_arguments(call, wanted, f"pad to {length}")

@@ -1,0 +1,92 @@
+"""SG302."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shapeguard.lint.rule import Rule
+
+if TYPE_CHECKING:
+    from shapeguard.lint.flow.calls import Invocation
+    from shapeguard.lint.flow.draft import Draft
+
+COLLATORS = (
+    "DataCollatorWithPadding",
+    "DataCollatorForSeq2Seq",
+    "DataCollatorForTokenClassification",
+    "DataCollatorForMultipleChoice",
+)
+LM_COLLATORS = ("DataCollatorForLanguageModeling", "DataCollatorForWholeWordMask")
+
+
+class CollatorToLongest(Rule):
+    """A collator that pads each batch to its longest row.
+
+    ## Why it costs
+    Each batch is as long as its longest row, so nearly every batch is a new shape: forward and backward compile again.
+    `Trainer` does the same by itself when it has a tokenizer and no collator.
+
+    ## Example
+    ```python
+    from transformers import AutoTokenizer, DataCollatorWithPadding
+
+    tokenizer = AutoTokenizer.from_pretrained("acme/tiny-bert")
+    collator = DataCollatorWithPadding(tokenizer)
+    ```
+
+    ## Instead
+    ```python
+    from transformers import AutoTokenizer, DataCollatorWithPadding
+
+    tokenizer = AutoTokenizer.from_pretrained("acme/tiny-bert")
+    collator = DataCollatorWithPadding(tokenizer, padding="max_length", max_length=256)
+    ```
+
+    ## Fix
+    Unsafe: pads to the configured `train` length.
+    """
+
+    code = "SG302"
+    message = 'a collator that pads to the longest row gives each batch a length of its own; use `padding="max_length"`'
+    triggers = (("DataCollator",), ("Trainer(", "okeniz", "transformers"), ("pad_sequence",), ("collate", "max(", "len("))
+
+    def visit_Call(self, call: Invocation) -> None:
+        """Look at collators, at `Trainer`, and at what collate functions do."""
+        if call.is_a("transformers", *COLLATORS):
+            if self._is_longest(call) and not self._rows_are_fixed():
+                self.report(call.node, fix=self._fix(call))
+        elif call.is_a("transformers", "Trainer", "Seq2SeqTrainer"):
+            self._trainer(call)
+        elif call.is_a("torch", "pad_sequence") or (call.method == "max" and self._measures_rows(call)):
+            if self.flow.collates(call.node) or (call.method == "pad_sequence" and self.flow.collates_through(call.node)):
+                message = "this collate function pads to the longest row: each batch has a length of its own"
+                self.report(call.node, message=message)
+
+    def _is_longest(self, call: Invocation) -> bool:
+        padding = self.flow.padding(call)
+        return padding == "longest" or (padding == "none" and not call.argument("padding"))
+
+    def _rows_are_fixed(self) -> bool:
+        encodings = self.flow.encodings
+        return self.flow.packs or (bool(encodings) and all(self.flow.padding(call) == "fixed" for call in encodings))
+
+    def _trainer(self, call: Invocation) -> None:
+        tokenizers = call.argument("processing_class") + call.argument("tokenizer")
+        if not call.lacks("data_collator", 2) or not tokenizers or self.flow.packs:
+            return
+        if not any(self.flow.kinds(node) & {"tokenizer", "tokenizer?"} for node in tokenizers):
+            return
+        if any(self.flow.padding(each) == "none" for each in self.flow.encodings):
+            message = "`Trainer` without a `data_collator` pads each batch to its longest row"
+            self.report(call.node, message=message)
+
+    def _measures_rows(self, call: Invocation) -> bool:
+        return bool(call.args) and self.flow.is_over_lengths(call.args[0].value)
+
+    def _fix(self, call: Invocation) -> Draft | None:
+        lengths = self.context.lengths
+        length = lengths.train if lengths is not None else None
+        if length is None:
+            return self.flow.fixes.needs("pad to a fixed length", "`train` in `[[tool.shapeguard.lint.lengths]]`")
+        wanted = [("padding", '"max_length"'), ("max_length", str(length))]
+        return self.flow.fixes.set_arguments(call, wanted, f"pad to {length}")

@@ -1,0 +1,56 @@
+"""SG305."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shapeguard.lint.rule import Rule
+
+if TYPE_CHECKING:
+    from shapeguard.lint.flow.calls import Invocation
+
+SAMPLERS = ("LengthGroupedSampler", "DistributedLengthGroupedSampler", "BatchRebalanceSampler")
+BY_LENGTH = ("group_by_length", "batch_rebalance")
+
+
+class BatchesByLength(Rule):
+    """Batches that are made of rows of like length.
+
+    ## Why it costs
+    Grouping by length exists to pad less, which means that batches differ in length on purpose: each length compiles.
+
+    ## Example
+    ```python
+    from transformers import TrainingArguments
+
+    args = TrainingArguments("out", train_sampling_strategy="group_by_length", dataloader_drop_last=True)
+    ```
+
+    ## Instead
+    ```python
+    from transformers import TrainingArguments
+
+    args = TrainingArguments("out", train_sampling_strategy="random", dataloader_drop_last=True)
+    ```
+
+    ## Fix
+    Unsafe: writes "random", or `False` for `group_by_length`.
+    """
+
+    code = "SG305"
+    message = "batches grouped by length differ in length on purpose"
+    triggers = (("group_by_length",), ("batch_rebalance",), ("LengthGroupedSampler",), ("BatchRebalanceSampler",))
+
+    def visit_Call(self, call: Invocation) -> None:
+        """Look at training arguments and samplers."""
+        if call.is_a("transformers", *SAMPLERS) and not call.open:
+            self.report(call.node)
+        if not (call.method.endswith(("Arguments", "Config")) or call.is_a("transformers", "TrainingArguments")):
+            return
+        for node in call.argument("group_by_length"):
+            if self.flow.only(node) is True:
+                fix = self.flow.fixes.replace(node, "False", "do not group") if self.flow.is_literal(node) else None
+                self.report(node, fix=fix)
+        for node in call.argument("train_sampling_strategy"):
+            if self.flow.only(node) in BY_LENGTH:
+                self.report(node, fix=self.flow.fixes.text(node, "random", 'use "random"'))
