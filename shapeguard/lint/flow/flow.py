@@ -11,7 +11,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from shapeguard.lint.flow import guards, objects, repeats, rows, sites
+from shapeguard.lint.flow import graphs, guards, objects, repeats, rows, sites
 from shapeguard.lint.flow.calls import Invocation, invocations
 from shapeguard.lint.flow.draft import Fixes, is_literal
 from shapeguard.lint.flow.generation import Generation, generations
@@ -286,6 +286,69 @@ class Flow:
     def imports(self, ending: str) -> bool:
         """Whether the file imports a name that ends so."""
         return any(name.endswith(ending) for name in self.imported)
+
+    def imports_root(self, root: str) -> bool:
+        """Whether the file imports anything of the package."""
+        return any(name.split(".")[0] == root for name in self.imported)
+
+    @cached_property
+    def decorators(self) -> list[cst.BaseExpression]:
+        """The decorators of the file that are not calls."""
+        found = [node.decorator for node in self.index.order if isinstance(node, cst.Decorator)]
+        return [decorator for decorator in found if not isinstance(decorator, cst.Call)]
+
+    @cached_property
+    def subscripts(self) -> list[cst.Subscript]:
+        """The subscripts of the file."""
+        return [node for node in self.index.order if isinstance(node, cst.Subscript)]
+
+    @cached_property
+    def compiled(self) -> frozenset[cst.CSTNode]:
+        """The functions of the file that `torch.compile(f)` is called on."""
+        return graphs.compiled(self)
+
+    def stands_alone(self, node: cst.CSTNode) -> bool:
+        """Whether the call is a statement among others, so that it can be deleted."""
+        statement = self.index.parent.get(node)
+        line = self.index.parent.get(statement) if isinstance(statement, cst.Expr) else None
+        block = self.index.parent.get(line) if isinstance(line, cst.SimpleStatementLine) else None
+        return isinstance(block, (cst.IndentedBlock, cst.Module)) and len(block.body) > 1
+
+    def in_graph(self, node: cst.CSTNode) -> bool:
+        """Whether the node runs in the forward of a module or in a compiled function."""
+        return graphs.in_graph(self, node)
+
+    def is_compiled(self, node: cst.CSTNode) -> bool:
+        """Whether the node runs in a compiled function."""
+        return graphs.is_compiled(self, node)
+
+    def calls_compiled(self, call: Invocation) -> bool:
+        """Whether the callee is compiled."""
+        return graphs.calls_compiled(self, call)
+
+    def is_counter(self, node: cst.CSTNode) -> bool:
+        """Whether the expression is the count of a loop."""
+        return graphs.is_counter(self, node)
+
+    def is_cut_by_counter(self, node: cst.CSTNode) -> bool:
+        """Whether the expression is a slice up to the count of a loop."""
+        return graphs.is_cut_by_counter(self, node)
+
+    def is_masked_read(self, node: cst.Subscript) -> bool:
+        """Whether the subscript reads through a boolean tensor."""
+        return graphs.is_masked_read(self, node)
+
+    def is_tensor(self, node: cst.CSTNode) -> bool:
+        """Whether the expression surely is a tensor."""
+        return graphs.is_tensor(self, node)
+
+    def may_be_tensor(self, node: cst.CSTNode | None) -> bool:
+        """Whether the expression surely is a tensor; nothing is none."""
+        return node is not None and graphs.is_tensor(self, node)
+
+    def is_tensor_argument(self, call: Invocation, name: str, position: int) -> bool:
+        """Whether the argument surely is a tensor."""
+        return any(graphs.is_tensor(self, node) for node in call.argument(name, position))
 
     @cached_property
     def pads_left(self) -> bool:
