@@ -32,11 +32,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Replace the bytes `start:end` by `text`."""
+    """Replace the bytes `start:end` by `text`; lines and columns say the same place, 0 where nobody computed them."""
 
     start: int
     end: int
     text: str
+    line: int = 0
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ class Text:
 
     text: str
     strong: bool = False
+    is_verbatim: bool = False
+    """Written as it is: a diff, a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,5 +48,7 @@ class Report:
     totals: Mapping[str, int] = field(default_factory=dict)
     summary: tuple[str, ...] = ()
     """The last lines for people: what was found and what to do next."""
+    notes: tuple[str, ...] = ()
+    """Remarks on the run itself; they go to standard error, so that no format has to carry them."""
     exit_code: int = Exit.CLEAN
     """An `Exit`, or the code of the program that was run."""

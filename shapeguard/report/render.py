@@ -6,7 +6,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from shapeguard.core.finding import Finding, Severity
+from shapeguard.core.finding import Finding, Problem, Severity
 from shapeguard.core.report import Table, Text
 
 _CODES = {
@@ -65,6 +65,12 @@ def place(finding: Finding) -> str:
     return f"{finding.path}{cell}:{finding.span.line}:{finding.span.column}"
 
 
+def problem_line(problem: Problem, paint: Paint) -> str:
+    """What could not be done, on one line."""
+    line = f":{problem.line}" if problem.line else ""
+    return f"{paint('problem', 'red')} {printable(problem.path)}{line}: {printable(problem.message)}"
+
+
 def frame(finding: Finding, paint: Paint, *, columns: int, limit: int = 4) -> Iterator[str]:
     """Draw the lines of a finding with marks under what is meant; long ones are cut."""
     span = finding.span
@@ -78,7 +84,8 @@ def frame(finding: Finding, paint: Paint, *, columns: int, limit: int = 4) -> It
         last = _column(raw, span.end_column - 1) if last_line else width(line.rstrip())
         line, first, last = _cut(line, first, max(last, first + 1), columns - number - 3)
         yield f"{paint(f'{span.line + index:>{number}} |', 'cyan')} {line}".rstrip()
-        if last_line or index < len(finding.excerpt) - 1:
+        # Under the first line only: marks between the lines of a long call would hide it.
+        if index == 0:
             yield f"{gutter} {' ' * first}{paint.severity('^' * (last - first), finding.severity)}"
         if last_line:
             break

@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from shapeguard.core.errors import UsageError
+from shapeguard.core.files import replace_file
 from shapeguard.core.report import Report
 from shapeguard.report.reporter import Style, reporter
 
@@ -25,23 +26,6 @@ def write_file(report: Report, form: str, path: str) -> None:
         ) from error
 
 
-def replace_file(target: Path, data: bytes) -> None:
-    """Put the bytes in place at once: a reader sees the old file or the new one, never half of one."""
-    if target.exists() and not target.is_file():
-        # A device or a pipe (`/dev/stdout`, `>(…)`) is written to, not replaced.
-        target.write_bytes(data)
-        return
-    target = target.resolve()
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        scratch.write_bytes(data)
-        if target.exists():
-            shutil.copymode(target, scratch)
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def write_stream(report: Report, form: str, *, to_stderr: bool, color: str, quiet: bool, verbose: int) -> None:
     """Write the report to standard output, or beside a running program to standard error."""
     stream = sys.stderr if to_stderr else sys.stdout
@@ -52,9 +36,14 @@ def write_stream(report: Report, form: str, *, to_stderr: bool, color: str, quie
         quiet=quiet,
         verbose=verbose,
     )
-    text = renderer.render(report, style)
+    _write(stream, renderer.render(report, style), for_programs=renderer.for_programs)
+    if not quiet:
+        _write(sys.stderr, "".join(f"{note}\n" for note in report.notes), for_programs=False)
+
+
+def _write(stream: TextIO, text: str, *, for_programs: bool) -> None:
     # Programs read UTF-8; a person's terminal gets what it can show.
-    encoding = "utf-8" if renderer.for_programs else (stream.encoding or "utf-8")
+    encoding = "utf-8" if for_programs else (stream.encoding or "utf-8")
     data = text.encode(encoding, "backslashreplace" if encoding.lower().startswith("utf") else "replace")
     buffer: BinaryIO | None = getattr(stream, "buffer", None)
     stream.flush()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapeguard.core.finding import Finding, Problem
-from shapeguard.core.report import Report
-from shapeguard.report.render import Paint, frame, place, printable, section
+from shapeguard.core.finding import Finding
+from shapeguard.core.report import Report, Text
+from shapeguard.report.render import Paint, frame, place, printable, problem_line, section
 from shapeguard.report.reporter import Reporter, Style
 
 
@@ -17,13 +17,15 @@ class Full(Reporter):
 
     def render(self, report: Report, style: Style) -> str:
         """Give sections, findings, problems and the sum, each after an empty line."""
+        if verbatim := [part.text for part in report.sections if isinstance(part, Text) and part.is_verbatim]:
+            return "".join(verbatim)
         paint = Paint(style.color)
         blocks = ["\n".join(section(part, paint, columns=style.width)) for part in report.sections]
         blocks += [
             "\n".join(_finding(finding, paint, style)) for finding in report.findings if finding.suppressed is None
         ]
         if report.problems:
-            blocks.append("\n".join(_problem(problem, paint) for problem in report.problems))
+            blocks.append("\n".join(problem_line(problem, paint) for problem in report.problems))
         if report.summary and not style.quiet:
             blocks.append("\n".join(report.summary))
         return "\n\n".join(blocks) + "\n" if blocks else ""
@@ -46,8 +48,3 @@ def _grade(finding: Finding) -> str:
     if not fix.edits:
         return ""
     return " (--fix)" if fix.safe else " (--fix --unsafe-fixes)"
-
-
-def _problem(problem: Problem, paint: Paint) -> str:
-    line = f":{problem.line}" if problem.line else ""
-    return f"{paint('problem', 'red')} {printable(problem.path)}{line}: {printable(problem.message)}"
