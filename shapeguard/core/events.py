@@ -72,8 +72,8 @@ class Sink(Protocol):
     def site(self) -> Mapping[str, Any] | None:
         """Give the user's line that runs now."""
 
-    def region_begins(self) -> None:
-        """A compiled region is about to be compiled or run."""
+    def region_begins(self, is_training: bool | None) -> None:
+        """A compiled region is about to run, in training or not; None: it is about to be compiled."""
 
 
 def line(event: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from shapeguard import __version__
 from shapeguard.neuron.model.policy import from_environment
 from shapeguard.neuron.sim.register import Claimed, register
-from shapeguard.trace import api, batches, weights
+from shapeguard.trace import api, batches, models, weights
 from shapeguard.trace.placement import Placement
 from shapeguard.trace.recorder import Recorder
 from shapeguard.trace.sites import Sites
@@ -52,10 +52,10 @@ def boot(environ: Mapping[str, str]) -> Claimed:
     )
     batches.watch(recorder)
     placement = Placement(recorder)
-    placement.watch()
     steps.on_forward = placement.look
+    models.when_defined("PreTrainedModel", placement.watch)
     if environ.get("SHAPEGUARD_STUB_WEIGHTS") == "1":
-        weights.stub()
+        models.when_defined("PreTrainedModel", weights.stub)
     _end_with(recorder, claimed)
     return claimed
 

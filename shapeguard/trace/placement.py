@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from typing import Any
@@ -19,33 +20,26 @@ class Placement:
         self._made: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
         self._moved: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
         self._told: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
-        self._is_model: dict[type, bool] = {}
 
-    def watch(self) -> None:
-        """Note where models of transformers are made, and moves of any module."""
-        plain_init, plain_to = torch.nn.Module.__init__, torch.nn.Module.to
-        is_compiling = torch.compiler.is_compiling
+    def watch(self, base: type) -> None:
+        """Note where models of transformers' base class are made and moved."""
+        plain_init, plain_to = base.__init__, base.to  # type: ignore[attr-defined, misc]
 
+        @functools.wraps(plain_init)
         def __init__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             plain_init(module, *args, **kwargs)
-            if not is_compiling() and self._is_pretrained(type(module)):
-                self._made[module] = self._recorder.site()
+            self._made.setdefault(module, self._recorder.site())
 
+        @functools.wraps(plain_to)
         def to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            before = None if is_compiling() else _device(module)
+            before = _device(module)
             result = plain_to(module, *args, **kwargs)
             if before == "neuron" and _device(module) == "cpu":
                 self._moved[module] = ("pipeline" if _is_in_pipeline() else "moved", self._recorder.site())
             return result
 
-        torch.nn.Module.__init__ = __init__  # type: ignore[method-assign]
-        torch.nn.Module.to = to  # type: ignore[method-assign,assignment]
-
-    def _is_pretrained(self, kind: type) -> bool:
-        known = self._is_model.get(kind)
-        if known is None:
-            known = self._is_model[kind] = any(base.__name__ == "PreTrainedModel" for base in kind.__mro__)
-        return known
+        base.__init__ = __init__  # type: ignore[misc]
+        base.to = to  # type: ignore[attr-defined]
 
     def look(self, module: torch.nn.Module) -> None:
         """Look at a module whose forward begins."""

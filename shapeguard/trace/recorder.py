@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ class Recorder:
         """Whether the run was ended after the number of steps that was asked for."""
         self.model = ""
         """Class of the model whose forward runs or ran last."""
-        self.on_region: Callable[[], None] = lambda: None
+        self.on_region: Callable[[bool | None], None] = lambda is_training: None
         self._start = dict(start)
         self._file = -1
         self._pid = -1
@@ -51,14 +52,16 @@ class Recorder:
         os.write(self._file, events.line(row).encode())
 
     def emit(self, event: Mapping[str, Any]) -> None:
-        """Write one event with step, phase and site; what goes wrong is dropped, for the program comes first."""
-        try:
-            with self._lock:
-                if os.getpid() != self._pid:
-                    self._after_fork()
-                self._write(self._complete(dict(event)))
-        except OSError:
-            return
+        """Write one event with step, phase and site; a mistake of ours is written down, for the program comes first."""
+        with self._lock:
+            if os.getpid() != self._pid:
+                self._after_fork()
+            try:
+                row = self._complete(dict(event))
+            except Exception as error:
+                row = {"type": "problem", "code": "recorder", "message": f"an event was lost: {error!r}"}
+            with contextlib.suppress(OSError):
+                self._write(row)
 
     def _after_fork(self) -> None:
         # The child's first event opens a file of its own; a worker that never compiles leaves none.
@@ -89,9 +92,9 @@ class Recorder:
         """Give the user's innermost line, for facts that are written down later."""
         return self.sites.innermost()
 
-    def region_begins(self) -> None:
+    def region_begins(self, is_training: bool | None) -> None:
         """Let the steps know of a region outside of any module."""
-        self.on_region()
+        self.on_region(is_training)
 
     def begin_step(self, phase: str) -> None:
         """Begin a step of a phase."""

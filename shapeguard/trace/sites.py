@@ -18,14 +18,15 @@ class Sites:
         self._root = str(Path(root).resolve())
         paths = sysconfig.get_paths()
         self._foreign = tuple({paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"], _PACKAGE})
-        self._known: dict[CodeType, bool] = {}
+        self._known: dict[str, bool] = {}
         self._names: dict[str, str] = {}
 
     def is_users(self, code: CodeType) -> bool:
         """Tell whether a frame of this code is the user's own."""
-        known = self._known.get(code)
+        # By file: a code object is not always hashable (a constant slice in it is not).
+        known = self._known.get(code.co_filename)
         if known is None:
-            known = self._known[code] = self._judge(code.co_filename)
+            known = self._known[code.co_filename] = self._judge(code.co_filename)
         return known
 
     def _judge(self, filename: str) -> bool:

@@ -14,7 +14,6 @@ from shapeguard.neuron.sim.storage import origin_of
 from shapeguard.trace.recorder import EVAL, GENERATE, TRAIN, Recorder
 
 _GENERATION = "transformers/generation/"
-_FRAMES_TO_GENERATE = 12
 
 
 class Steps:
@@ -27,6 +26,7 @@ class Steps:
         self._is_manual = False
         self._has_optimizer = False
         self._is_new_step = True
+        self._is_compiled_now = False
         self._depth = threading.local()
         self._generation: FrameType | None = None
         self.on_forward: Callable[[torch.nn.Module], None] = lambda module: None
@@ -37,12 +37,12 @@ class Steps:
         _watch_forwards(self)
         _watch_optimizers(self)
 
-    def forward_begins(self, module: torch.nn.Module | None) -> None:
+    def forward_begins(self, module: torch.nn.Module | None, is_training: bool | None = None) -> None:
         """A top-level forward begins: of a module, or of a compiled function."""
         if module is not None:
             self.recorder.model = _name(module)
             self.on_forward(module)
-        phase = self._phase(module)
+        phase = self._phase(module, is_training)
         self._note_owners(phase)
         if self._is_manual:
             self.recorder.phase = phase
@@ -59,11 +59,12 @@ class Steps:
         if self.max_steps is not None and self.recorder.step >= self.max_steps:
             self._stop()
 
-    def _phase(self, module: torch.nn.Module | None) -> str:
+    def _phase(self, module: torch.nn.Module | None, is_training: bool | None) -> str:
         self._generation = _generate_frame(sys._getframe(1))
         if self._generation is not None:
             return GENERATE
-        is_training = torch.is_grad_enabled() and (module is None or module.training)
+        if is_training is None:
+            is_training = torch.is_grad_enabled() and (module is None or module.training)
         return TRAIN if is_training else EVAL
 
     def _note_owners(self, phase: str) -> None:
@@ -75,10 +76,15 @@ class Steps:
         moves = [{"role": "move", **site} for site in sites if site]
         self.recorder.owners = list({str(move): move for move in moves}.values())
 
-    def region_begins(self) -> None:
+    def region_begins(self, is_training: bool | None) -> None:
         """A compiled region is compiled or runs; outside of any module this is a top-level forward."""
-        if not getattr(self._depth, "is_inside", False):
-            self.forward_begins(None)
+        if getattr(self._depth, "is_inside", False):
+            return
+        is_run = is_training is not None
+        if not (is_run and self._is_compiled_now):
+            self.forward_begins(None, is_training)
+        # A region that was just compiled runs next: that is the same forward.
+        self._is_compiled_now = not is_run
 
     def optimizer_made(self) -> None:
         """From here on a training step ends with the optimizer's step."""
@@ -104,9 +110,7 @@ def _name(module: torch.nn.Module) -> str:
 
 def _generate_frame(frame: FrameType | None) -> FrameType | None:
     """Give the nearest frame of transformers' generation that called this one, if one did."""
-    for _ in range(_FRAMES_TO_GENERATE):
-        if frame is None:
-            return None
+    while frame is not None:
         if _GENERATION in frame.f_code.co_filename.replace("\\", "/"):
             return frame
         frame = frame.f_back

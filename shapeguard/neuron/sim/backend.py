@@ -48,7 +48,7 @@ class Backend:
             self.device.sink.emit({**event, "outcome": Outcome.FAILED, "key": ""})
             raise RuntimeError(_refusal(refused))
         # Said before its graphs, which belong to it.
-        self.device.sink.region_begins()
+        self.device.sink.region_begins(None)
         self.device.sink.emit({**event, "outcome": Outcome.COMPILED, "key": f"region {region.number}"})
         compiler = aot_autograd(
             fw_compiler=region.compiler("forward"),
@@ -75,7 +75,7 @@ class _Region:
             from torch._functorch.aot_autograd import make_boxed_func
 
             self._report(graph, kind)
-            return make_boxed_func(executable(graph, self.backend.device, is_backward=kind == "backward"))  # type: ignore[no-any-return]
+            return make_boxed_func(executable(graph, self.backend.device, kind=kind))  # type: ignore[no-any-return]
 
         return compile_graph
 

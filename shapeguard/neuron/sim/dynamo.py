@@ -48,15 +48,15 @@ def watch_limit(backend: Backend) -> None:
     from torch._dynamo import convert_frame
 
     plain = convert_frame.exceeds_recompile_limit
-    told: set[Any] = set()
+    told: set[int] = set()
 
     @functools.wraps(plain)
     def exceeds_recompile_limit(cache_size: Any, compile_id: Any) -> Any:
         exceeded, kind = plain(cache_size, compile_id)
         frame = sys._getframe(1)
         code = frame.f_locals.get("code")
-        if exceeded and code not in told and _is_ours(frame.f_locals.get("compiler_fn"), backend):
-            told.add(code)
+        if exceeded and id(code) not in told and _is_ours(frame.f_locals.get("compiler_fn"), backend):
+            told.add(id(code))
             backend.device.sink.emit(
                 {
                     "type": "compile",

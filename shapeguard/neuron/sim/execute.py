@@ -13,7 +13,7 @@ from shapeguard.neuron.sim.device import NAME, Device, leave
 from shapeguard.neuron.sim.storage import Tensor, unwrap
 
 
-def executable(graph: fx.GraphModule, device: Device, *, is_backward: bool) -> Callable[..., Any]:
+def executable(graph: fx.GraphModule, device: Device, *, kind: str) -> Callable[..., Any]:
     """Give a function of outer tensors that runs the graph on the device's inner side."""
     inner = _on_inner(graph, device)
     run = inner.forward
@@ -21,8 +21,8 @@ def executable(graph: fx.GraphModule, device: Device, *, is_backward: bool) -> C
     begins = device.sink.region_begins
 
     def call(*args: Any) -> Any:
-        if not is_backward:
-            begins()
+        if kind != "backward":
+            begins(kind == "forward")
         return leave(run(*[_enter(device, value) for value in args]))
 
     return call

@@ -57,6 +57,12 @@ def _register_kernels(device: Device) -> None:
         found.update(part.kernels(device))
     for name, kernel in found.items():
         aten.impl(name, hide_from_dynamo(kernel), "PrivateUse1")
+    for key in ("PrivateUse1", "AutogradPrivateUse1"):
+        aten.impl("scaled_dot_product_attention", hide_from_dynamo(attention.attention), key)
+    for part in (linear, attention):
+        for name, kernel in part.inner_kernels().items():
+            # Torch never brings these to a tensor of the host; only compiled graphs do, run on the inner side.
+            aten.impl(name, hide_from_dynamo(kernel), "CPU")
     rest = torch.library.Library("_", "IMPL")
     rest.fallback(make_fallback(device), "PrivateUse1")
     _LIBRARIES.extend((aten, rest))

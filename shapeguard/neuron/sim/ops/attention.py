@@ -13,84 +13,100 @@ from shapeguard.neuron.sim.storage import Tensor
 from shapeguard.neuron.sim.torch_private import overload
 
 _FORWARD = "_scaled_dot_product_fused_attention_overrideable"
-_MATH, _OVERRIDEABLE = 0, 4  # at::SDPBackend
+_BACKWARD = f"{_FORWARD}_backward"
 
 
 def kernels(device: Device) -> dict[str, Kernel]:
     """Give the kernels by overload name."""
-    plans = {}
-    for name in (_FORWARD, f"{_FORWARD}_backward"):
-        op = overload(name)
-        assert op is not None
-        plans[name] = Plan(op, name)
+    return {_FORWARD: _counted_forward(device), _BACKWARD: _counted_backward(device)}
 
-    def choice(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0,
-               is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False) -> int:
-        return _OVERRIDEABLE if query.dim() == 4 and dropout_p == 0.0 else _MATH
+
+def inner_kernels() -> dict[str, Kernel]:
+    """Give what computes them on inner tensors; compiled graphs run these too."""
+    return {_FORWARD: _forward, _BACKWARD: _backward}
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0,
+              is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False) -> Tensor:
+    """Choose the operator for `scaled_dot_product_attention`: the fused one for four dimensions without dropout."""
+    if query.dim() != 4 or dropout_p > 0.0:
+        return torch.ops.aten._scaled_dot_product_attention_math(  # type: ignore[no-any-return]
+            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+        )[0]
+    if enable_gqa and key.shape[1] != query.shape[1]:
+        times = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1)
+    if attn_mask is not None and attn_mask.dtype is torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(~attn_mask, float("-inf"))
+    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(  # type: ignore[no-any-return]
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+    )[0]
+
+
+def _counted_forward(device: Device) -> Kernel:
+    plan = _plan(_FORWARD)
 
     def forward(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, dropout_p: float = 0.0,
                 is_causal: bool = False, return_debug_mask: bool = False, *, scale: Any = None) -> Any:
-        q, k, v = (device.enter_tensor(each) for each in (query, key, value))
-        bias = None if attn_bias is None else device.enter_tensor(attn_bias)
-        k, v = _repeated(k, q), _repeated(v, q)
-        out = torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=bias, dropout_p=dropout_p, is_causal=is_causal, scale=scale
-        )
-        arguments = (query, key, value, attn_bias, dropout_p, is_causal)
-        device.counter.eager(plans[_FORWARD], arguments, {"scale": scale} if scale is not None else {})
-        # Kept for the backward: the sum of the exponentials, one number a row.
-        sums = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-        seed = torch.empty((), dtype=torch.int64, device=q.device)
-        empty = torch.empty(0, dtype=q.dtype, device=q.device)
-        outer = leave((out.contiguous(), sums))
-        return (*outer, None, None, q.shape[2], k.shape[2], *leave((seed, seed.clone(), empty)))
+        given = (query, key, value, attn_bias, dropout_p, is_causal)
+        result = _forward(*[device.enter(each) for each in given], scale=scale)
+        device.counter.eager(plan, given, {"scale": scale} if scale is not None else {})
+        return tuple(leave(each) for each in result)
+
+    return forward
+
+
+def _counted_backward(device: Device) -> Kernel:
+    plan = _plan(_BACKWARD)
 
     def backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, grad_input_mask: Any,
-                 out: Tensor, logsumexp: Tensor, cum_seq_q: Any, cum_seq_k: Any, max_q: int, max_k: int,
-                 dropout_p: float, is_causal: bool, philox_seed: Any, philox_offset: Any, *, scale: Any = None) -> Any:
-        q, k, v, grad = (device.enter_tensor(each) for each in (query, key, value, grad_out))
-        bias = device.enter_tensor(attn_bias) if attn_bias is not None and attn_bias.numel() else None
-        grads = _gradients(q, k, v, grad, bias=bias, is_causal=is_causal, scale=scale)
-        wanted = tuple(grad if keep else None for grad, keep in zip(grads, grad_input_mask, strict=True))
-        plan = plans[f"{_FORWARD}_backward"]
-        device.counter.eager(plan, (grad_out, query, key, value, attn_bias, grad_input_mask, out, logsumexp), {})
-        return leave(wanted)
+                 *rest: Any, scale: Any = None) -> Any:
+        given = (grad_out, query, key, value, attn_bias, grad_input_mask, *rest)
+        result = _backward(*[device.enter(each) for each in given], scale=scale)
+        device.counter.eager(plan, given, {"scale": scale} if scale is not None else {})
+        return leave(result)
 
-    return {"_fused_sdp_choice": choice, _FORWARD: forward, f"{_FORWARD}_backward": backward}
+    return backward
 
 
-def _repeated(keys: Tensor, query: Tensor) -> Tensor:
-    """Repeat the heads of grouped-query attention as often as the query has them."""
-    times = query.shape[1] // keys.shape[1]
-    return keys if times == 1 else keys.repeat_interleave(times, dim=1)
+def _plan(name: str) -> Plan:
+    op = overload(name)
+    assert op is not None
+    return Plan(op, name)
 
 
-def _gradients(
-    q: Tensor, k: Tensor, v: Tensor, grad: Tensor, *, bias: Tensor | None, is_causal: bool, scale: float | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+def _forward(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, dropout_p: float = 0.0,
+             is_causal: bool = False, return_debug_mask: bool = False, *, scale: Any = None) -> Any:
+    out = torch.ops.aten._scaled_dot_product_attention_math(
+        query, key, value, attn_bias, dropout_p, is_causal, None, scale=scale
+    )[0].contiguous()
+    # Filled in only for their shapes: the backward below computes what it needs anew.
+    sums = torch.zeros(query.shape[:3], dtype=torch.float32, device=query.device)
+    nothing = torch.empty(0, dtype=torch.int64, device=query.device)
+    seed = torch.zeros((), dtype=torch.int64, device=query.device)
+    mask = torch.empty(0, dtype=query.dtype, device=query.device)
+    return out, sums, nothing, nothing.clone(), query.shape[2], key.shape[2], seed, seed.clone(), mask
+
+
+def _backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, grad_input_mask: Any,
+              out: Tensor, logsumexp: Tensor, cum_seq_q: Any, cum_seq_k: Any, max_q: int, max_k: int,
+              dropout_p: float, is_causal: bool, philox_seed: Any, philox_offset: Any, *, scale: Any = None) -> Any:
     """Give the gradients of softmax(q kᵀ · scale + bias) v, computed in float32 at least."""
-    wide = torch.promote_types(q.dtype, torch.float32)
-    heads = k.shape[1]
-    qw, kw, vw, gw = q.to(wide), _repeated(k, q).to(wide), _repeated(v, q).to(wide), grad.to(wide)
-    factor = q.shape[-1] ** -0.5 if scale is None else scale
-    scores = qw @ kw.transpose(-2, -1) * factor
-    if bias is not None:
-        scores = scores.masked_fill(~bias, float("-inf")) if bias.dtype is torch.bool else scores + bias.to(wide)
+    wide = torch.promote_types(query.dtype, torch.float32)
+    q, k, v, grad = (each.to(wide) for each in (query, key, value, grad_out))
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = q @ k.transpose(-2, -1) * factor
+    has_bias = attn_bias is not None and attn_bias.numel() > 0
+    if has_bias:
+        scores = scores + attn_bias.to(wide)
     if is_causal:
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
         scores = scores.masked_fill(future, float("-inf"))
     weights = scores.softmax(-1).nan_to_num(0.0)
-    grad_weights = gw @ vw.transpose(-2, -1)
+    grad_weights = grad @ v.transpose(-2, -1)
     grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
-    grad_q = (grad_scores @ kw * factor).to(q.dtype)
-    grad_k = _summed(grad_scores.transpose(-2, -1) @ qw * factor, heads).to(k.dtype)
-    grad_v = _summed(weights.transpose(-2, -1) @ gw, heads).to(v.dtype)
-    has_grad_bias = bias is not None and bias.dtype is not torch.bool
-    return grad_q, grad_k, grad_v, grad_scores.sum_to_size(bias.shape).to(bias.dtype) if bias is not None and has_grad_bias else None
-
-
-def _summed(grad: Tensor, heads: int) -> Tensor:
-    """Add up what the repeated heads of grouped-query attention got."""
-    if grad.shape[1] == heads:
-        return grad
-    return grad.unflatten(1, (heads, grad.shape[1] // heads)).sum(2)
+    grad_q = (grad_scores @ k * factor).to(query.dtype)
+    grad_k = (grad_scores.transpose(-2, -1) @ q * factor).to(key.dtype)
+    grad_v = (weights.transpose(-2, -1) @ grad).to(value.dtype)
+    wants_bias = has_bias and grad_input_mask[3]
+    return grad_q, grad_k, grad_v, grad_scores.sum_to_size(attn_bias.shape).to(attn_bias.dtype) if wants_bias else None

@@ -1,4 +1,4 @@
-"""Operators that TorchNeuron registers whole and that have no kernel on the CPU."""
+"""Backward operators that TorchNeuron registers whole and that torch has no CPU kernel for."""
 
 from __future__ import annotations
 
@@ -15,37 +15,42 @@ from shapeguard.neuron.sim.torch_private import overload
 
 def kernels(device: Device) -> dict[str, Kernel]:
     """Give the kernels by overload name."""
-    op = overload("linear_backward")
+    return {name: _counted(device, name, inner) for name, inner in inner_kernels().items()}
+
+
+def inner_kernels() -> dict[str, Kernel]:
+    """Give what computes them on inner tensors; compiled graphs run these too."""
+    return {"linear_backward": _linear_backward, "_fused_rms_norm_backward": _rms_norm_backward}
+
+
+def _counted(device: Device, name: str, inner: Kernel) -> Kernel:
+    op = overload(name)
     assert op is not None
-    plan = Plan(op, "linear_backward")
+    plan = Plan(op, name)
 
-    def linear_backward(self: Tensor, grad_output: Tensor, weight: Tensor, output_mask: Any) -> Any:
-        x, grad, w = (device.enter_tensor(each) for each in (self, grad_output, weight))
-        flat_grad = grad.reshape(-1, grad.shape[-1]) if grad.dim() else grad.reshape(1, 1)
-        flat_x = x.reshape(-1, x.shape[-1])
-        grad_x = torch.matmul(grad, w) if output_mask[0] else None
-        grad_w = torch.mm(flat_grad.t(), flat_x).reshape(w.shape) if output_mask[1] else None
-        grad_b = flat_grad.sum(0) if output_mask[2] else None
-        device.counter.eager(plan, (self, grad_output, weight, output_mask), {})
-        return leave((grad_x, grad_w, grad_b))
+    def kernel(*args: Any) -> Any:
+        result = inner(*[device.enter(value) for value in args])
+        device.counter.eager(plan, args, {})
+        return leave(result)
 
-    return {"linear_backward": linear_backward, "_fused_rms_norm_backward": _rms_norm_backward(device)}
+    return kernel
 
 
-def _rms_norm_backward(device: Device) -> Kernel:
-    op = overload("_fused_rms_norm_backward")
-    assert op is not None
-    plan = Plan(op, "_fused_rms_norm_backward")
+def _linear_backward(x: Tensor, grad: Tensor, weight: Tensor, output_mask: Any) -> Any:
+    """Give the gradients of x wᵀ + b for x, w and b."""
+    flat_grad = grad.reshape(-1, grad.shape[-1])
+    grad_x = torch.matmul(grad, weight) if output_mask[0] else None
+    grad_w = torch.mm(flat_grad.t(), x.reshape(-1, x.shape[-1])) if output_mask[1] else None
+    return grad_x, grad_w, flat_grad.sum(0) if output_mask[2] else None
 
-    def backward(grad_out: Tensor, input: Tensor, normalized_shape: Any, rstd: Tensor, weight: Any, output_mask: Any) -> Any:
-        grad, x, scale = (device.enter_tensor(each) for each in (grad_out, input, rstd))
-        dims = tuple(range(-len(normalized_shape), 0))
-        wide = torch.promote_types(x.dtype, torch.float32)
-        normal = x.to(wide) * scale
-        weighted = grad.to(wide) if weight is None else grad.to(wide) * device.enter_tensor(weight).to(wide)
-        grad_x = (weighted - normal * (weighted * normal).mean(dims, keepdim=True)) * scale
-        grad_w = (grad.to(wide) * normal).sum_to_size(tuple(normalized_shape)) if weight is not None else None
-        device.counter.eager(plan, (grad_out, input, normalized_shape, rstd, weight, output_mask), {})
-        return leave((grad_x.to(x.dtype), None if grad_w is None else grad_w.to(weight.dtype)))
 
-    return backward
+def _rms_norm_backward(grad: Tensor, x: Tensor, shape: Any, rstd: Tensor, weight: Any, output_mask: Any) -> Any:
+    """Give the gradients of x · rstd · w for x and w, computed in float32 at least."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    dims = tuple(range(-len(shape), 0))
+    normal = x.to(wide) * rstd
+    weighted = grad.to(wide) if weight is None else grad.to(wide) * weight.to(wide)
+    grad_x = (weighted - normal * (weighted * normal).mean(dims, keepdim=True)) * rstd
+    if weight is None or not output_mask[1]:
+        return grad_x.to(x.dtype), None
+    return grad_x.to(x.dtype), (grad.to(wide) * normal).sum_to_size(tuple(shape)).to(weight.dtype)
