@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 
@@ -18,7 +17,7 @@ def replace_file(target: Path, data: bytes) -> None:
     try:
         scratch.write_bytes(data)
         if target.exists():
-            shutil.copymode(target, scratch)
+            scratch.chmod(target.stat().st_mode & 0o7777)
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)

@@ -86,3 +86,11 @@ class Problem:
     message: str
     line: int = 0
     """Line in the file, from 1; 0 where there is none."""
+
+
+def is_applicable(finding: Finding, *, unsafe: bool) -> bool:
+    """Whether the finding's fix may be applied."""
+    fix = finding.fix
+    if fix is None or finding.suppressed is not None:
+        return False
+    return bool(fix.edits) and not fix.needs and (fix.safe or unsafe)

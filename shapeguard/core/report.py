@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Finding, Problem
+from shapeguard.core.rules import RuleEntry
 
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 
@@ -46,6 +47,8 @@ class Report:
     document: Mapping[str, JSON] = field(default_factory=dict)
     """What the JSON format writes; empty: made from findings, problems and totals."""
     totals: Mapping[str, int] = field(default_factory=dict)
+    rules: tuple[RuleEntry, ...] = ()
+    """The rules that findings may name, for formats that explain them."""
     summary: tuple[str, ...] = ()
     """The last lines for people: what was found and what to do next."""
     notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from shapeguard.core.finding import Edit, Finding
+from shapeguard.core.finding import Edit, Finding, is_applicable
 
 MAX_ROUNDS = 50
 """A guard against two rules that undo each other; real files need three or four."""
@@ -25,14 +25,6 @@ class Fixed:
     """Findings that were mended, as they were reported in their round."""
     left: tuple[Finding, ...]
     """What is still found in the new text."""
-
-
-def is_applicable(finding: Finding, *, unsafe: bool) -> bool:
-    """Whether the finding's fix may be applied."""
-    fix = finding.fix
-    if fix is None or finding.suppressed is not None:
-        return False
-    return bool(fix.edits) and not fix.needs and (fix.safe or unsafe)
 
 
 def fix_text(text: str, check: Check, *, unsafe: bool) -> Fixed:

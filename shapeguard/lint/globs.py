@@ -11,18 +11,26 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+_NAME = re.compile(r"[\w.-]+\Z")
+
 
 class Patterns:
     """An ordered list of patterns that belong to one folder."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._rules = [rule for rule in map(_compile, patterns) if rule is not None]
+        listed = list(patterns)
+        # Most patterns are plain names, which a set answers; mixed with `!` the order counts.
+        is_plain = not any(pattern.startswith("!") for pattern in listed)
+        self._names = frozenset(filter(_NAME.match, listed)) if is_plain else frozenset()
+        self._rules = [rule for p in listed if p not in self._names and (rule := _compile(p)) is not None]
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._rules or self._names)
 
     def decide(self, path: str, *, is_folder: bool) -> bool | None:
         """Whether the last pattern that matches the path itself takes it in; None where none does."""
+        if self._names and path.rpartition("/")[2] in self._names:
+            return True
         for expression, negated, folders_only in reversed(self._rules):
             if (is_folder or not folders_only) and expression.match(path):
                 return not negated
@@ -30,7 +38,7 @@ class Patterns:
 
     def match(self, path: str) -> bool:
         """Whether the file is matched, by itself or through a folder it lies in; `path` is relative, with slashes."""
-        if not self._rules:
+        if not self:
             return False
         parts = path.split("/")
         for length in range(1, len(parts)):

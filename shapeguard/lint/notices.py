@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from inspect import cleandoc
 
 from shapeguard.core.finding import Severity
+from shapeguard.core.rules import RuleEntry
 from shapeguard.lint.rule import Rule, load_rules
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleEntry:
-    """A rule as the command line speaks of it."""
-
-    code: str
-    name: str
-    message: str
-    severity: Severity
-    neuron_only: bool
-    on_by_default: bool
-    documentation: str
-    """The page, in Markdown."""
-
 
 UNUSED = "SG901"
 UNREADABLE = "SG902"
@@ -91,6 +77,7 @@ NOTICES = (
 )
 
 
+@lru_cache
 def catalogue() -> dict[str, RuleEntry]:
     """Every rule and notice by its code, in the order of the codes."""
     entries = [_entry(rule) for rule in load_rules().values()]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shapeguard.core.errors import Exit
-from shapeguard.core.finding import Finding, Severity
+from shapeguard.core.finding import Finding, Severity, is_applicable
 from shapeguard.core.links import rule_url
 from shapeguard.core.report import JSON, Report, Table, Text
-from shapeguard.lint.baseline import Baseline, Known, write_baseline
 from shapeguard.lint.engine import LintRun
-from shapeguard.lint.fix import is_applicable
 from shapeguard.lint.notices import catalogue
+
+if TYPE_CHECKING:
+    from shapeguard.lint.baseline import Known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class _Sorted:
 
 def lint_report(run: LintRun, view: View) -> Report:
     """Give the report of a run; a baseline that is to be written is written here."""
-    findings = _identified(run.findings)
+    findings = _identified(run.findings) if run.findings else ()
     if view.write_baseline is not None:
         return _baseline_written(run, findings, view.write_baseline)
     kinds = _sort(run, findings, view.baseline)
@@ -54,6 +55,7 @@ def lint_report(run: LintRun, view: View) -> Report:
         findings=(*kinds.open, *kinds.suppressed),
         problems=run.problems,
         totals=_totals(run, kinds),
+        rules=tuple(catalogue().values()),
         summary=tuple(_summary(run, kinds, view)),
         notes=tuple(_notes(run, kinds, view)),
         exit_code=_exit_code(run, kinds.open, view),
@@ -71,6 +73,8 @@ def _verbatim(text: str) -> tuple[Text, ...]:
 
 def _identified(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Add the link to the rule and a fingerprint that survives a move; equal lines are told apart by their order."""
+    import hashlib
+
     seen: Counter[tuple[str, str, str]] = Counter()
     result = []
     for finding in findings:
@@ -87,6 +91,8 @@ def _sort(run: LintRun, findings: Sequence[Finding], baseline: Path | None) -> _
     suppressed = tuple(finding for finding in findings if finding.suppressed is not None)
     if baseline is None:
         return _Sorted(open=tuple(shown), suppressed=suppressed)
+    from shapeguard.lint.baseline import Baseline
+
     known = Baseline(baseline)
     left = tuple(finding for finding in shown if not known.takes(finding))
     checked = {source.path for source in run.sources} - {problem.path for problem in run.problems}
@@ -99,6 +105,8 @@ def _sort(run: LintRun, findings: Sequence[Finding], baseline: Path | None) -> _
 
 
 def _baseline_written(run: LintRun, findings: Sequence[Finding], file: Path) -> Report:
+    from shapeguard.lint.baseline import write_baseline
+
     shown = [finding for finding in findings if finding.suppressed is None]
     write_baseline(file, shown)
     text = f"Wrote {_counted(len(shown), 'finding')} to {file.as_posix()}; pass it as `--baseline {file.as_posix()}`."

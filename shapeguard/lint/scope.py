@@ -10,7 +10,6 @@ from pathlib import Path
 
 from shapeguard.core.errors import ConfigError
 from shapeguard.lint.check import FixMode, Task
-from shapeguard.lint.evidence import project_shows_neuron
 from shapeguard.lint.globs import Patterns
 from shapeguard.lint.notices import UNREADABLE, catalogue
 from shapeguard.lint.selection import matching, select
@@ -72,6 +71,8 @@ class Scope:
 
     @cached_property
     def _is_neuron_project(self) -> bool:
+        from shapeguard.lint.evidence import project_shows_neuron
+
         return project_shows_neuron(self.root)
 
     @cached_property

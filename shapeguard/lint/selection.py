@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from shapeguard.core.errors import ConfigError
-from shapeguard.lint.notices import RuleEntry
+from shapeguard.core.rules import RuleEntry
 
 ALL = "ALL"
 

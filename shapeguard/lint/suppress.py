@@ -54,7 +54,7 @@ class Suppression:
 
 def mentions_suppression(source: str) -> bool:
     """Whether the text may hold a comment that could be unused."""
-    return ("shapeguard" in source or "SG" in source) and _MENTION.search(source) is not None
+    return _MENTION.search(source) is not None
 
 
 def read_suppressions(source: str) -> list[Suppression]:

@@ -18,6 +18,8 @@ class Style:
     color: bool = False
     width: int = 100
     """Columns of the terminal."""
+    root: str = ""
+    """Folder that formats for other programs count paths from: the working directory."""
     quiet: bool = False
     """Findings and problems only: no summary, no hints."""
     verbose: int = 0

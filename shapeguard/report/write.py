@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -16,7 +16,7 @@ from shapeguard.report.reporter import Style, reporter
 
 def write_file(report: Report, form: str, path: str) -> None:
     """Write the report into a file, by rename where the target is a plain file or new."""
-    text = reporter(form).render(report, Style()).encode("utf-8", "backslashreplace")
+    text = reporter(form).render(report, Style(root=_root())).encode("utf-8", "backslashreplace")
     target = Path(path)
     try:
         replace_file(target, text)
@@ -32,11 +32,14 @@ def write_stream(report: Report, form: str, *, to_stderr: bool, color: str, quie
     renderer = reporter(form)
     style = Style(
         color=wants_color(color, is_terminal=stream.isatty()),
-        width=shutil.get_terminal_size((100, 24)).columns,
+        width=_width(stream),
+        root=_root(),
         quiet=quiet,
         verbose=verbose,
     )
     _write(stream, renderer.render(report, style), for_programs=renderer.for_programs)
+    if form == "github" and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
+        _append(Path(summary), reporter("markdown").render(report, style))
     if not quiet:
         _write(sys.stderr, "".join(f"{note}\n" for note in report.notes), for_programs=False)
 
@@ -52,6 +55,25 @@ def _write(stream: TextIO, text: str, *, for_programs: bool) -> None:
     else:
         buffer.write(data)
     stream.flush()
+
+
+def _append(summary: Path, text: str) -> None:
+    """Add to GitHub's page of the step; annotations without it are better than none."""
+    with suppress(OSError), summary.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.write(text)
+
+
+def _root() -> str:
+    return Path.cwd().as_posix()
+
+
+def _width(stream: TextIO) -> int:
+    if os.environ.get("COLUMNS", "").isdigit():
+        return int(os.environ["COLUMNS"])
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 100
 
 
 def wants_color(choice: str, *, is_terminal: bool) -> bool:

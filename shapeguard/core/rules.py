@@ -1,0 +1,22 @@
+"""What a report says about a rule; the part that has the rule fills it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapeguard.core.finding import Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleEntry:
+    """A rule as the command line and the reports speak of it."""
+
+    code: str
+    name: str
+    message: str
+    severity: Severity
+    neuron_only: bool = False
+    """Speaks only in code for Neuron."""
+    on_by_default: bool = True
+    documentation: str = ""
+    """The page, in Markdown."""
