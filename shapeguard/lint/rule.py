@@ -6,7 +6,6 @@ Nothing here imports libcst, nor may the module of a rule: a clean file is judge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -44,6 +43,10 @@ class Rule:
     on_by_default: ClassVar[bool] = True
     triggers: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """The rule can only fire in a text that holds all words of one of these groups."""
+    pattern: ClassVar[str] = ""
+    """What must also match somewhere in the code, where words alone let too much through."""
+    gate: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Like `triggers`, but atoms of Python's own tree (see `atoms.py`); nothing: all may match."""
     known: ClassVar[dict[str, type[Rule]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -95,7 +98,3 @@ def load_rules() -> dict[str, type[Rule]]:
     load(rules)
     return dict(sorted(Rule.known.items()))
 
-
-def words(rules: Sequence[type[Rule]]) -> frozenset[str]:
-    """Every word that some trigger of the rules asks for."""
-    return frozenset(word for rule in rules for group in rule.triggers for word in group)

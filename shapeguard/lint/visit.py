@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shapeguard.core.finding import Finding
-from shapeguard.lint.rule import Rule, words
+from shapeguard.lint.atoms import atoms
+from shapeguard.lint.rule import Rule
 
 
 class SourceError(Exception):
@@ -50,18 +51,31 @@ def may_match(source: str, rule: type[Rule]) -> bool:
     return bool(candidates(source, [rule]))
 
 
-def candidates(source: str, rules: Sequence[type[Rule]]) -> list[type[Rule]]:
+def candidates(source: str | bytes, rules: Sequence[type[Rule]]) -> list[type[Rule]]:
     """Give the rules whose words stand in the text, outside comments and texts in triple quotes.
 
-    Every word is looked for once, however many rules wait for it.
+    Each word is looked for once, however many rules wait for it. Bytes are as good as text, and need no decoding: they
+    only get the first, wider look.
     """
     left = _with_words(source, rules)
-    return _with_words(_bare(source), left) if left else []
+    if isinstance(source, bytes):
+        return left
+    left = [rule for rule in left if not rule.pattern or re.search(rule.pattern, source)]
+    if not left:
+        return left
+    bare = _bare(source)
+    return [rule for rule in _with_words(bare, left) if not rule.pattern or re.search(rule.pattern, bare)]
 
 
 def could_match(tree: ast.Module, rule: type[Rule]) -> bool:
-    """Whether a name, a keyword or a text of the tree holds each word of a trigger; docstrings do not count."""
-    return True
+    """Whether the atoms of the tree (see `atoms`) hold all of some group of the rule's `gate`."""
+    if not rule.gate:
+        return True
+    found: frozenset[str] | None = getattr(tree, "_atoms", None)
+    if found is None:
+        # Kept on the tree, so that all rules share one walk.
+        found = tree._atoms = frozenset(atoms(tree))  # type: ignore[attr-defined]
+    return any(found.issuperset(group) for group in rule.gate)
 
 
 def check_source(source: str, *, rules: Sequence[type[Rule]], context: Context) -> list[Finding]:
@@ -80,6 +94,18 @@ def _bare(source: str) -> str:
     return _SKIPPED.sub(lambda match: "" if match[1] else match[0], source)
 
 
-def _with_words(source: str, rules: Sequence[type[Rule]]) -> list[type[Rule]]:
-    present = {word for word in words(rules) if word in source}
-    return [rule for rule in rules if any(present.issuperset(group) for group in rule.triggers)]
+class _Words(dict[str, bool]):
+    """Which words stand in a text; each is looked for when it is first asked for."""
+
+    def __init__(self, source: str | bytes) -> None:
+        self.source = source
+
+    def __missing__(self, word: str) -> bool:
+        source = self.source
+        found = self[word] = word.encode() in source if isinstance(source, bytes) else word in source
+        return found
+
+
+def _with_words(source: str | bytes, rules: Sequence[type[Rule]]) -> list[type[Rule]]:
+    words = _Words(source)
+    return [rule for rule in rules if any(all(words[word] for word in group) for group in rule.triggers)]

@@ -50,7 +50,9 @@ class Invocation:
     def method(self) -> str:
         """The last name of the callee: `generate` for `model.generate(...)`, also under an alias."""
         callee = self._callee
-        return callee.attr.value if isinstance(callee, cst.Attribute) else getattr(callee, "value", "")
+        if isinstance(callee, cst.Attribute):
+            return callee.attr.value
+        return callee.value if isinstance(callee, cst.Name) else ""
 
     @cached_property
     def receiver(self) -> cst.BaseExpression | None:

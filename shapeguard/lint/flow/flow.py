@@ -77,9 +77,9 @@ class Flow:
         function = rows.collating(self, node)
         return function is not None and not rows.pads_again(self, function)
 
-    def purpose(self, node: cst.CSTNode) -> str:
-        """Give the words around a call that say what it is for."""
-        return rows.target_name(self, node)
+    def purpose(self, node: cst.CSTNode, *, wide: bool = False) -> str:
+        """Give the words around a call that say what it is for; if wide, those of its class too."""
+        return rows.target_name(self, node, wide=wide)
 
     @cached_property
     def imported(self) -> frozenset[str]:
@@ -263,6 +263,10 @@ class Flow:
             for value in values
         )
 
+    def is_choice(self, node: cst.CSTNode) -> bool:
+        """Whether the node is one branch of `a if b else c`."""
+        return isinstance(self.index.parent.get(node), cst.IfExp)
+
     def is_over_lengths(self, node: cst.CSTNode) -> bool:
         """Whether the expression gives the lengths of rows: `len(row) for row in rows`."""
         return isinstance(node, (cst.GeneratorExp, cst.ListComp)) and self.source_of(node.elt).startswith("len(")
@@ -349,6 +353,16 @@ class Flow:
     def is_tensor_argument(self, call: Invocation, name: str, position: int) -> bool:
         """Whether the argument surely is a tensor."""
         return any(graphs.is_tensor(self, node) for node in call.argument(name, position))
+
+    @cached_property
+    def compiles(self) -> bool:
+        """Whether the file compiles something."""
+        decorators = {name for decorator in self.decorators for name in self.names(decorator)}
+        return "torch.compile" in decorators or any(
+            call.is_a("torch", "compile") or (call.method == "compile" and self.kinds(call.func) == frozenset())
+            for call in self.calls
+            if "re.compile" not in call.names
+        )
 
     @cached_property
     def pads_left(self) -> bool:

@@ -78,7 +78,8 @@ def _position(function: cst.CSTNode, param: cst.Param) -> int | None:
     if param.name.value not in names:
         return None
     skipped = 1 if names and names[0] in ("self", "cls") else 0
-    return names.index(param.name.value) - skipped
+    position = names.index(param.name.value) - skipped
+    return position if position >= 0 else None
 
 
 def field(flow: Flow, value: Value, name: str) -> list[Value] | None:
@@ -112,10 +113,10 @@ def _class_field(flow: Flow, owner: cst.ClassDef, name: str, made: cst.Call | No
         given = [arg.value for arg in made.args if arg.keyword is not None and arg.keyword.value == name]
         if given:
             return list(flow.values(given[0]))
-    return [found for binding in bindings for found in _default(flow, binding)]
+    return [found for binding in bindings for found in default(flow, binding)]
 
 
-def _default(flow: Flow, binding: Binding) -> list[Value]:
+def default(flow: Flow, binding: Binding) -> list[Value]:
     """Give what a class body assigns, through `field(default=…)`."""
     if binding.how == "assign" and isinstance(binding.value, cst.Call):
         if values.method(binding.value) in ("field", "Field"):

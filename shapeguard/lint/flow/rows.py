@@ -10,7 +10,7 @@ import libcst as cst
 
 from shapeguard.lint.flow.reach import ancestors
 from shapeguard.lint.flow.scope import path_of
-from shapeguard.lint.flow.values import method
+from shapeguard.lint.flow.values import Value, method
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -30,20 +30,23 @@ def padding(call: Invocation) -> Padding:
     given = call.argument("padding")
     if not given:
         return "none" if call.is_complete else "unknown"
-    found = {_strategy(call.flow, value) for node in given for value in call.flow.values(node)}
+    values = [value for node in given for value in call.flow.values(node)]
+    if any(value.kind == "field" for value in values):
+        return "unknown"
+    found = {_strategy(value) for value in values}
     return found.pop() if len(found) == 1 else ("longest" if found == {"longest", "unknown"} else "unknown")
 
 
-def _strategy(flow: Flow, value: object) -> Padding:
-    constant, name = getattr(value, "constant", None), getattr(value, "name", "")
-    kind = getattr(value, "kind", "")
-    if kind == "constant":
-        known: dict[object, Padding] = {"max_length": "fixed", "longest": "longest", "do_not_pad": "none"}
-        if constant is True:
-            return "longest"
-        return "none" if constant in (False, None) else known.get(constant, "unknown")
-    last = name.split(".")[-1]
-    return {"MAX_LENGTH": "fixed", "LONGEST": "longest", "DO_NOT_PAD": "none"}.get(last, "unknown")  # type: ignore[return-value]
+_WORDS: dict[str, Padding] = {"max_length": "fixed", "longest": "longest", "do_not_pad": "none"}
+
+
+def _strategy(value: Value) -> Padding:
+    if value.kind != "constant":
+        # PaddingStrategy.LONGEST and the like are the same words in capitals.
+        return _WORDS.get(value.name.split(".")[-1].lower(), "unknown")
+    if isinstance(value.constant, str):
+        return _WORDS.get(value.constant, "unknown")
+    return "longest" if value.constant is True else "none"
 
 
 def _multiple_is_length(call: Invocation) -> bool:
@@ -111,8 +114,8 @@ def pads_again(flow: Flow, function: cst.CSTNode) -> bool:
     return False
 
 
-def target_name(flow: Flow, node: cst.CSTNode) -> str:
-    """Give the words around a call that say what it is for: its target, keys, function and class."""
+def target_name(flow: Flow, node: cst.CSTNode, *, wide: bool) -> str:
+    """Give the words around a call that say what it is for: its target, keys and function; if wide, its class too."""
     words = []
     for parent, child in ancestors(flow.index, node):
         if isinstance(parent, cst.Assign):
@@ -121,6 +124,6 @@ def target_name(flow: Flow, node: cst.CSTNode) -> str:
             words.append(getattr(parent.key, "value", ""))
         elif isinstance(parent, cst.Arg) and parent.keyword is not None and child is parent.value:
             words.append(parent.keyword.value)
-        elif isinstance(parent, (cst.FunctionDef, cst.ClassDef)):
+        elif isinstance(parent, cst.FunctionDef) or (wide and isinstance(parent, cst.ClassDef)):
             words.append(parent.name.value)
     return " ".join(str(word) for word in words)

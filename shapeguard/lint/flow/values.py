@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal[
     "constant", "global", "call", "dict", "sequence", "function", "class", "partial", "parameter", "item", "element",
-    "attribute", "entry", "unknown", "other",
+    "attribute", "entry", "field", "unknown", "other",
 ]  # fmt: skip
 
 _WORDS: dict[str, object] = {"True": True, "False": False, "None": None}
@@ -144,7 +144,10 @@ def method(node: cst.CSTNode) -> str:
 def _attribute(flow: Flow, node: cst.Attribute) -> Iterator[Value]:
     bindings = flow.bindings(node)
     for binding in bindings:
-        yield from bound(flow, binding)
+        yield from objects.default(flow, binding)
+        if flow.index.scope[binding.node].kind == "class" and binding.how == "assign":
+            # The constructor may say otherwise than the class.
+            yield Value("field", binding.node)
     if bindings:
         return
     for value in flow.values(node.value):

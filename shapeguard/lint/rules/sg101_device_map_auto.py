@@ -48,7 +48,8 @@ class DeviceMapAuto(Rule):
 
     code = "SG101"
     message = '`device_map="{}"` does not see Neuron: the model loads on the CPU; use `device_map="neuron"`'
-    triggers = tuple(("device", "map", word) for word in ("auto", "balanced", "sequential"))
+    triggers = tuple(("device_map", word) for word in ("auto", "balanced", "sequential"))
+    gate = tuple(("device_map", word) for word in WORDS)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model."""

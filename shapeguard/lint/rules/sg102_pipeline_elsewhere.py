@@ -42,7 +42,8 @@ class PipelineElsewhere(Rule):
     code = "SG102"
     message = "this `pipeline` does not run on Neuron"
     neuron_only = True
-    triggers = (("pipeline(", "transformers"), ("load_checkpoint_and_dispatch",), ("pipeline", "partial", "transformers"))
+    triggers = (("load_checkpoint_and_dispatch",), ("pipeline(", "transformers"), ("partial(pipeline", "transformers"))
+    gate = (("pipeline",), ("load_checkpoint_and_dispatch",))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at pipelines, and at Accelerate's loader."""

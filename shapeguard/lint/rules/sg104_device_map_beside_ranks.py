@@ -40,7 +40,8 @@ class DeviceMapBesideRanks(Rule):
 
     code = "SG104"
     message = "`device_map` beside `distributed_config` places the model twice"
-    triggers = (("device_map", "distributed_config"), ("DistributedConfig", "nproc"), ("DistributedConfig", "nprocs"))
+    triggers = (("distributed_config", "device_map"), ("DistributedConfig", "nprocs"))
+    gate = triggers
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model, and at launches in the file."""

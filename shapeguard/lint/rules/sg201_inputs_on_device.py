@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.moves import Move
 
 FIRST_THAT_MOVES = (5, 20)
+TO_DEVICE = ("send_to_device()", "move_to_device()")
 TEXT = ("input_ids", "attention_mask")
 
 
@@ -50,7 +51,8 @@ class GenerateInputsOnDevice(Rule):
 
     code = "SG201"
     message = "inputs of `generate()` are moved to the device: each step is a new shape; leave them on the CPU"
-    triggers = (("generate", ".to("), ("generate", ".cuda("), ("generate", "to_device("))
+    triggers = ((".generate", ".to("), (".generate", ".cuda("), (".generate", "to_device("))
+    gate = tuple((made, moved) for made in ("generate()", ".generate") for moved in ("to()", "cuda()", "to_device()", *TO_DEVICE))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

@@ -47,7 +47,8 @@ class NoStaticCache(Rule):
     code = "SG202"
     message = '`generate()` without a static cache: each step is a new shape; set `cache_implementation="static"`'
     neuron_only = True
-    triggers = (("generate", "transformers"),)
+    triggers = ((".generate", "transformers"), (".generate", "peft"), (".generate", "trl"))
+    gate = tuple((made, root) for made in ("generate()", ".generate") for root in ("transformers", "peft", "trl"))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

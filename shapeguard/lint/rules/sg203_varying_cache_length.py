@@ -47,7 +47,8 @@ class VaryingCacheLength(Rule):
 
     code = "SG203"
     message = "`{}` differs between calls, and with it the length of the cache"
-    triggers = (("generate", "max_new_tokens"), ("generate", "max_length"))
+    triggers = ((".generate", "max_new_tokens"), (".generate", "max_length"))
+    gate = tuple((made, size) for made in ("generate()", ".generate") for size in ("max_new_tokens", "max_length"))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

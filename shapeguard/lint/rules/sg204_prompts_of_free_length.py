@@ -47,7 +47,8 @@ class PromptsOfFreeLength(Rule):
 
     code = "SG204"
     message = "prompts of free length reach `generate()`: each length is a new set of shapes; pad them to a few lengths"
-    triggers = (("generate", "tokenize"), ("generate", "apply_chat_template"), ("generate", "Tokenizer"))
+    triggers = ((".generate", "okeniz"), (".generate", "apply_chat_template"))
+    gate = (("generate()",), (".generate",))
 
     def visit_Module(self) -> None:
         """Look at what made the inputs of every `generate()`."""

@@ -45,7 +45,10 @@ class PaddingToLongest(Rule):
 
     code = "SG301"
     message = 'padding to the longest row gives each batch a length of its own; use `padding="max_length"`'
-    triggers = (("padding", "okeniz"), ("padding", "tok"), (".pad(", "okeniz"), ("padding", "rocessor"))
+    triggers = (("padding", "okeniz"), ("padding", "tok("), (".pad(", "okeniz"))
+    pattern = r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z]|\w*[.\w]*LONGEST)|longest|\.pad\("
+    gate = tuple((f"padding={value}",) for value in ("True", "'longest'", "CONST")) + (("padding", "default='longest'"),)
+    gate += (("padding", "LONGEST"), ("pad()", "tokenizer"), ("pad()", "AutoTokenizer"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of a tokenizer."""

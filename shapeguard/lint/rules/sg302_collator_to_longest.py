@@ -48,7 +48,9 @@ class CollatorToLongest(Rule):
 
     code = "SG302"
     message = 'a collator that pads to the longest row gives each batch a length of its own; use `padding="max_length"`'
-    triggers = (("DataCollator",), ("Trainer(", "okeniz", "transformers"), ("pad_sequence",), ("collate", "max(", "len("))
+    triggers = (("DataCollator",), ("Trainer(", "okeniz", "transformers"), ("pad_sequence",), ("collat", "max(", "len("))
+    gate = tuple((f"{name}()",) for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer", "pad_sequence"))
+    gate += (("max()", "len()", "collate_fn"), ("max()", "len()", "torch_call"), *((name, "partial()") for name in COLLATORS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at collators, at `Trainer`, and at what collate functions do."""
@@ -57,7 +59,7 @@ class CollatorToLongest(Rule):
                 self.report(call.node, fix=self._fix(call))
         elif call.is_a("transformers", "Trainer", "Seq2SeqTrainer"):
             self._trainer(call)
-        elif call.is_a("torch", "pad_sequence") or (call.method == "max" and self._measures_rows(call)):
+        elif call.is_a("torch", "pad_sequence") or self._measures_rows(call):
             if self.flow.collates(call.node) or (call.method == "pad_sequence" and self.flow.collates_through(call.node)):
                 message = "this collate function pads to the longest row: each batch has a length of its own"
                 self.report(call.node, message=message)
@@ -81,7 +83,9 @@ class CollatorToLongest(Rule):
             self.report(call.node, message=message)
 
     def _measures_rows(self, call: Invocation) -> bool:
-        return bool(call.args) and self.flow.is_over_lengths(call.args[0].value)
+        if call.method != "max" or not call.args or self.flow.is_choice(call.node):
+            return False
+        return self.flow.is_over_lengths(call.args[0].value)
 
     def _fix(self, call: Invocation) -> Draft | None:
         lengths = self.context.lengths

@@ -48,7 +48,10 @@ class FixedPaddingThatIsNot(Rule):
 
     code = "SG303"
     message = "rows longer than `max_length` keep their length; add `truncation=True`"
-    triggers = (("max_length", "okeniz"), ("max_length", "padding", "tok"), ("LanguageModeling", "okeniz"), ("WholeWordMask", "okeniz"))
+    triggers = (("okeniz", '"max_length"'), ("okeniz", "'max_length'"), ("PaddingStrategy.MAX_LENGTH",))
+    triggers += tuple((name, "okeniz") for name in LM_COLLATORS)
+    gate = (("padding='max_length'",), ("padding=CONST", "max_length"), ("MAX_LENGTH",), ("padding", "default='max_length'"))
+    gate += tuple((f"{name}()",) for name in LM_COLLATORS)
 
     def visit_Module(self) -> None:
         """Look at every tokenizer call, and at what collates its rows."""
@@ -70,7 +73,8 @@ class FixedPaddingThatIsNot(Rule):
             self.report(call.node, message=message, fix=self._fix(call, [("max_length", "{}")]))
 
     def _is_off(self, call: Invocation, name: str) -> bool:
-        return all(self.flow.only(node) in (False, "do_not_truncate") for node in call.argument(name))
+        given = call.argument(name)
+        return bool(given) and all(self.flow.only(node) in (False, "do_not_truncate") for node in given)
 
     def _collated(self) -> None:
         for collator in self.flow.calls:

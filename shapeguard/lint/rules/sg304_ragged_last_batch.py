@@ -52,7 +52,8 @@ class RaggedLastBatch(Rule):
 
     code = "SG304"
     message = "the short last batch has a shape of its own; set `drop_last=True`"
-    triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *((name,) for name in TRL_ARGUMENTS))
+    triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
+    gate = tuple((n,) for n in ("DataLoader", "StatefulDataLoader", "BatchSampler", *ARGUMENTS, *TRL_ARGUMENTS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at loaders, batch samplers and training arguments."""
@@ -76,12 +77,18 @@ class RaggedLastBatch(Rule):
 
     def _is_whole(self, call: Invocation) -> bool:
         sizes = call.argument("batch_size", 1)
-        return any("len(" in self.flow.source_of(node) for node in sizes)
+        rows = call.argument("dataset", 0)
+        return any("len(" in self.flow.source_of(node) for node in sizes) or any(
+            self.flow.source_of(node).startswith("range(") for node in rows
+        )
 
     def _is_training(self, call: Invocation) -> bool:
         rows = " ".join(self.flow.source_of(node) for node in call.argument("dataset", 0))
         purpose = f"{self.flow.purpose(call.node)} {rows}"
-        if EVALUATION.search(purpose):
+        if EVALUATION.search(purpose) or EVALUATION.search(self.flow.purpose(call.node, wide=True)):
+            return False
+        if any(self.flow.names(node) & {"list"} for node in call.argument("collate_fn", 6)):
+            # Rows that stay a Python list have no shape yet.
             return False
         if call.constant("shuffle", 2, default=False) is True:
             return True

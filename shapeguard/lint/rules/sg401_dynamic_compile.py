@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
 
 MARKS = ("mark_dynamic", "maybe_mark_dynamic", "mark_unbacked")
-PLUGINS = ("TorchDynamoPlugin", "CompileConfig", "Accelerator")
 
 
 class DynamicCompile(Rule):
@@ -47,12 +46,15 @@ class DynamicCompile(Rule):
     code = "SG401"
     message = "Neuron compiles static shapes only; `dynamic=True` fails or compiles for each size"
     neuron_only = True
-    triggers = (("compile", "dynamic"), ("TorchDynamoPlugin", "dynamic"), ("CompileConfig", "dynamic"))
-    triggers += (("mark_dynamic",), ("mark_unbacked",), ("assume_static_by_default",))
+    triggers = (("mark_dynamic",), ("mark_unbacked",), ("assume_static_by_default",))
+    triggers += tuple((word, "compile") for word in ("dynamic=True", '"dynamic"', "'dynamic'", "dynamic="))
+    triggers += (("TorchDynamoPlugin", "dynamic"), ("CompileConfig", "dynamic"))
+    gate = tuple((made, "dynamic") for made in ("torch.compile", "torch:compile", "TorchDynamoPlugin", "CompileConfig"))
+    gate += (("assume_static_by_default",), *((name,) for name in MARKS), ("compile()", "dynamic=True"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles and marks."""
-        if call.is_a("torch", "compile") or call.method in PLUGINS or self._is_module(call):
+        if self._compiles(call):
             for node in call.argument("dynamic"):
                 if self.flow.only(node) is True:
                     literal = self.flow.is_literal(node)
@@ -67,8 +69,12 @@ class DynamicCompile(Rule):
                 if self.flow.only(node) is False:
                     self.report(node)
 
-    def _is_module(self, call: Invocation) -> bool:
+    def _compiles(self, call: Invocation) -> bool:
         """`module.compile(...)` takes what `torch.compile` does."""
+        if call.is_a("torch", "compile") or call.is_a("accelerate", "TorchDynamoPlugin"):
+            return True
+        if call.is_a("transformers", "CompileConfig"):
+            return True
         return call.method == "compile" and call.receiver is not None and self.flow.imports_root("torch")
 
     def visit_Module(self) -> None:

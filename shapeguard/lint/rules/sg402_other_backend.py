@@ -52,7 +52,11 @@ class OtherBackend(Rule):
     code = "SG402"
     message = "the backend `{}` does not compile for Neuron"
     neuron_only = True
-    triggers = (("compile", "backend"), ("compile", "mode"), ("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",))
+    triggers = (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig", "backend"))
+    triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
+    pattern = r"\bcompile\(|\.compile\b|import .*\bcompile\b|dynamo_backend|compile_backend|DynamoPlugin|CompileConfig"
+    gate = tuple((made, word) for made in ("torch.compile", "torch:compile") for word in ("backend", "mode"))
+    gate += (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig", "backend"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles, training arguments and Accelerate."""
@@ -62,11 +66,11 @@ class OtherBackend(Rule):
                 if self.flow.only(node) in MODES and call.constant("backend", default="neuron") == "neuron":
                     message = f'the Neuron backend ignores `mode="{self.flow.only(node)}"`'
                     self.report(node, message=message, severity=Severity.NOTE)
-        elif call.method in ("TorchDynamoPlugin", "CompileConfig"):
+        elif call.is_a("accelerate", "TorchDynamoPlugin") or call.is_a("transformers", "CompileConfig"):
             self._backend(call, call.argument("backend"))
-        elif call.method == "Accelerator" or call.is_a("accelerate", "Accelerator"):
+        elif call.is_a("accelerate", "Accelerator"):
             self._backend(call, call.argument("dynamo_backend"))
-        else:
+        elif call.method.endswith(("Arguments", "Config")) or call.is_a("transformers", "TrainingArguments"):
             self._backend(call, call.argument("torch_compile_backend"))
 
     def _backend(self, call: Invocation, nodes: list[cst.BaseExpression]) -> None:

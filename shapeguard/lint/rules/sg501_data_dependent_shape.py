@@ -21,12 +21,16 @@ class DataDependentShape(Rule):
 
     ## Example
     ```python
+    import torch
     from torch import nn
 
 
     class Head(nn.Module):
         def forward(self, hidden, labels):
             return hidden[labels != -100].mean()
+
+
+    head = torch.compile(Head(), backend="neuron")
     ```
 
     ## Instead
@@ -39,7 +43,12 @@ class DataDependentShape(Rule):
         def forward(self, hidden, labels):
             keep = (labels != -100).unsqueeze(-1)
             return torch.where(keep, hidden, 0).sum() / keep.sum()
+
+
+    head = torch.compile(Head(), backend="neuron")
     ```
+
+    The rule speaks in compiled functions, and in forwards of files that compile something or name Neuron.
 
     ## Fix
     None: the form with `where` depends on what is done with the elements.
@@ -48,15 +57,25 @@ class DataDependentShape(Rule):
     code = "SG501"
     message = "how many elements this gives depends on their values: each count is a new shape"
     neuron_only = True
-    triggers = (("forward", "torch"), ("compile", "torch"))
+    triggers = (("torch.compile",), ("import compile", "torch"), ("def forward", "neuron"), ("def forward", ".compile()"))
+    gate = (("forward", "neuron"), ("torch.compile",), ("torch:compile",), ("forward", "compile()"))
+    # A call that gives as many elements as the values say, or brackets with a comparison or a mask in them.
+    pattern = (
+        r"\b(?:nonzero|masked_select|unique|unique_consecutive|argwhere|repeat_interleave)\(|torch\.where\(|"
+        r"\[[^\[\]\n]*(?:[!=<>]=|~|mask\b|keep\b|valid\b|select|nan\()[^\[\]\n]*\]"
+    )
+
+    @property
+    def _speaks(self) -> bool:
+        return self.flow.compiles or self.flow.serves("neuron")
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls whose result has as many elements as the values say."""
-        if call.open or not self.flow.in_graph(call.node):
+        if call.open or not self._speaks or not self.flow.in_graph(call.node):
             return
         is_torch = call.is_a("torch", *METHODS) or (call.method in METHODS and self.flow.may_be_tensor(call.receiver))
         if is_torch and not (call.method == "nonzero" and call.argument("size")):
-            self.report(call.node, message=f"`{call.method}` gives as many elements as the values say: {self.message[4:]}")
+            self.report(call.node, message=f"`{call.method}` gives as many elements as the values say: each count is a new shape")
         elif call.is_a("torch", "where") and len(call.args) == 1 and call.is_complete:
             self.report(call.node, message="`where` with one argument gives as many elements as the condition is true")
         elif call.method == "repeat_interleave" and not call.argument("output_size"):
@@ -70,6 +89,6 @@ class DataDependentShape(Rule):
 
     def visit_Module(self) -> None:
         """Look at reads through a mask."""
-        for subscript in self.flow.subscripts:
+        for subscript in self.flow.subscripts if self._speaks else []:
             if self.flow.is_masked_read(subscript) and self.flow.in_graph(subscript):
                 self.report(subscript, message="a read through a mask gives as many elements as the mask is true")

@@ -47,6 +47,7 @@ class HostReadInGraph(Rule):
     message = "`{}` reads a value back to Python and ends the graph"
     on_by_default = False
     triggers = (("compile", ".item("), ("compile", ".tolist("))
+    gate = (("compile", "item"), ("compile", "tolist"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at reads in compiled functions; a training loop's logging is none."""

@@ -55,7 +55,9 @@ class CounterInGraph(Rule):
     code = "SG503"
     message = "a Python counter is a constant of the graph: every count compiles; pass a tensor"
     neuron_only = True
-    triggers = (("compile", "range("), ("compile", "enumerate("))
+    triggers = tuple(("torch", "compile", loop) for loop in ("range(", "enumerate("))
+    pattern = r"\.compile\b|import .*\bcompile\b"
+    gate = tuple((made, loop) for made in ("torch.compile", "torch:compile") for loop in ("range()", "enumerate()", "trange()"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of what is compiled."""
