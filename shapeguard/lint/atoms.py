@@ -3,9 +3,12 @@
 `name`       a name, attribute, keyword, imported name or short text; docstrings are too long to be one
 `name()`     a call of it, but for `super().name()`
 `.name`      the attribute without a call, as in `partial(model.generate)`
-`a.name`     the attribute of a name; `a:name` what `from a import name` imports
+`a.name`     the attribute of a name or of an attribute `a`; `a:name` what `from a import name` imports
+`*okeniz`    a name with this in it: some tokenizer; `*collat` alike: something that makes batches
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
 `name=CONST` the same with a name in capitals
+`f(name`     a call of `f` with that keyword; `f(**` one that unpacks a dict which has a name of its own
+`(name=True` any call with that keyword and constant; `(name=` with anything else but a constant
 """
 
 from __future__ import annotations
@@ -16,77 +19,121 @@ from typing import Any
 
 # A text that is longer is no setting.
 _SHORT = 40
+_PARTS = ("okeniz", "collat")
+
+
+class _Walk:
+    """One walk over a tree."""
+
+    def __init__(self) -> None:
+        self.called: set[int] = set()
+        self.assigned: set[str] = set()
+        self.unpacked: list[tuple[str, str]] = []
+        """(callee, name) of each `f(**name)`."""
+
+    def atoms(self, tree: ast.Module) -> Iterator[str]:
+        for node in ast.walk(tree):
+            giver = _GIVERS.get(type(node))
+            if giver is not None:
+                yield from giver(self, node)
+        for callee, name in self.unpacked:
+            if name in self.assigned:
+                yield f"{callee}(**"
+
+    def attribute(self, node: Any) -> Iterator[str]:
+        yield from _named(node.attr)
+        owner = getattr(node.value, "id", None) or getattr(node.value, "attr", "")
+        yield f"{owner}.{node.attr}"
+        if "okeniz" in owner:
+            yield f"*okeniz.{node.attr}"
+        if id(node) not in self.called:
+            yield f".{node.attr}"
+
+    def name(self, node: Any) -> Iterator[str]:
+        yield from _named(node.id)
+
+    def call(self, node: Any) -> Iterator[str]:
+        func = node.func
+        last = getattr(func, "id", None) or getattr(func, "attr", "")
+        if isinstance(func, ast.Attribute):
+            # The walk comes to a call before it comes to what is called.
+            self.called.add(id(func))
+        if not _is_super(func):
+            yield f"{last}()"
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                yield f"{last}({keyword.arg}"
+                if "okeniz" in last:
+                    yield f"*okeniz({keyword.arg}"
+                constant = isinstance(keyword.value, ast.Constant)
+                yield f"({keyword.arg}={keyword.value.value!r}" if constant else f"({keyword.arg}="
+            elif isinstance(keyword.value, ast.Name):
+                self.unpacked.append((last, keyword.value.id))
+            elif isinstance(keyword.value, ast.Attribute):
+                self.unpacked.append((last, keyword.value.attr))
+            elif isinstance(keyword.value, (ast.Dict, ast.Call, ast.BinOp, ast.IfExp)):
+                yield f"{last}(**"
+
+    def keyword(self, node: Any) -> Iterator[str]:
+        if node.arg is not None:
+            yield from _named(node.arg)
+            yield from _given(node.arg, node.value)
+
+    def constant(self, node: Any) -> Iterator[str]:
+        if isinstance(node.value, str) and len(node.value) <= _SHORT:
+            yield node.value
+
+    def dict(self, node: Any) -> Iterator[str]:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield from _given(key.value, value)
+
+    def function(self, node: Any) -> Iterator[str]:
+        yield from _named(getattr(node, "name", ""))
+        args = node.args
+        plain = [*args.posonlyargs, *args.args]
+        for arg, default in zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True):
+            yield from _given(arg.arg, default)
+        for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            yield from _given(arg.arg, default)
+
+    def klass(self, node: Any) -> Iterator[str]:
+        yield from _named(node.name)
+
+    def assign(self, node: Any) -> Iterator[str]:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name):
+                self.assigned.add(target.id)
+                yield from _given(target.id, node.value)
+            elif isinstance(target, ast.Attribute):
+                self.assigned.add(target.attr)
+                yield from _given(target.attr, node.value)
+            elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                yield from _given(str(target.slice.value), node.value)
+
+    def imports(self, node: Any) -> Iterator[str]:
+        if isinstance(node, ast.ImportFrom):
+            yield from (node.module or "").split(".") if not node.level else ()
+            yield from (f"{node.module}:{alias.name}" for alias in node.names)
+        for alias in node.names:
+            yield from alias.name.split(".")
 
 
 def atoms(tree: ast.Module) -> Iterator[str]:
     """Give the atoms of the tree, some more than once."""
-    called: set[int] = set()
-    for node in ast.walk(tree):
-        kind = type(node)
-        if kind is ast.Attribute:
-            yield from _attribute(node, called)
-        elif kind in _GIVERS:
-            yield from _GIVERS[kind](node, called)
+    return _Walk().atoms(tree)
 
 
-def _attribute(node: Any, called: set[int]) -> Iterator[str]:
-    yield node.attr
-    if isinstance(node.value, ast.Name):
-        yield f"{node.value.id}.{node.attr}"
-    if id(node) not in called:
-        yield f".{node.attr}"
+def _named(name: str) -> Iterator[str]:
+    yield name
+    for part in _PARTS:
+        if part in name:
+            yield f"*{part}"
 
 
-def _name(node: Any, called: set[int]) -> Iterator[str]:
-    yield node.id
-
-
-def _call(node: Any, called: set[int]) -> Iterator[str]:
-    func = node.func
-    if isinstance(func, ast.Name):
-        yield f"{func.id}()"
-    elif isinstance(func, ast.Attribute):
-        # The walk comes to a call before it comes to what is called.
-        called.add(id(func))
-        inner = func.value
-        if not (isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super"):
-            yield f"{func.attr}()"
-
-
-def _keyword(node: Any, called: set[int]) -> Iterator[str]:
-    if node.arg is not None:
-        yield node.arg
-        yield from _given(node.arg, node.value)
-
-
-def _constant(node: Any, called: set[int]) -> Iterator[str]:
-    if isinstance(node.value, str) and len(node.value) <= _SHORT:
-        yield node.value
-
-
-def _dict(node: Any, called: set[int]) -> Iterator[str]:
-    for key, value in zip(node.keys, node.values, strict=True):
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            yield from _given(key.value, value)
-
-
-def _function(node: Any, called: set[int]) -> Iterator[str]:
-    args = node.args
-    plain = [*args.posonlyargs, *args.args]
-    for arg, default in zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True):
-        yield from _given(arg.arg, default)
-    for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        yield from _given(arg.arg, default)
-
-
-def _assign(node: Any, called: set[int]) -> Iterator[str]:
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        if isinstance(target, ast.Name):
-            yield from _given(target.id, node.value)
-        elif isinstance(target, ast.Attribute):
-            yield from _given(target.attr, node.value)
-        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-            yield from _given(str(target.slice.value), node.value)
+def _is_super(func: ast.expr) -> bool:
+    inner = func.value if isinstance(func, ast.Attribute) else None
+    return isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super"
 
 
 def _given(name: str, value: ast.expr | None) -> Iterator[str]:
@@ -96,25 +143,19 @@ def _given(name: str, value: ast.expr | None) -> Iterator[str]:
         yield f"{name}=CONST"
 
 
-def _import(node: Any, called: set[int]) -> Iterator[str]:
-    if isinstance(node, ast.ImportFrom):
-        yield from (node.module or "").split(".")
-        yield from (f"{node.module}:{alias.name}" for alias in node.names)
-    for alias in node.names:
-        yield from alias.name.split(".")
-
-
-_GIVERS: dict[type, Callable[[Any, set[int]], Iterator[str]]] = {
-    ast.Name: _name,
-    ast.Call: _call,
-    ast.keyword: _keyword,
-    ast.Constant: _constant,
-    ast.Dict: _dict,
-    ast.FunctionDef: _function,
-    ast.AsyncFunctionDef: _function,
-    ast.Lambda: _function,
-    ast.Assign: _assign,
-    ast.AnnAssign: _assign,
-    ast.Import: _import,
-    ast.ImportFrom: _import,
+_GIVERS: dict[type, Callable[[_Walk, Any], Iterator[str]]] = {
+    ast.Name: _Walk.name,
+    ast.Attribute: _Walk.attribute,
+    ast.Call: _Walk.call,
+    ast.keyword: _Walk.keyword,
+    ast.Constant: _Walk.constant,
+    ast.Dict: _Walk.dict,
+    ast.FunctionDef: _Walk.function,
+    ast.AsyncFunctionDef: _Walk.function,
+    ast.Lambda: _Walk.function,
+    ast.ClassDef: _Walk.klass,
+    ast.Assign: _Walk.assign,
+    ast.AnnAssign: _Walk.assign,
+    ast.Import: _Walk.imports,
+    ast.ImportFrom: _Walk.imports,
 }

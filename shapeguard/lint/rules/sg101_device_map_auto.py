@@ -49,7 +49,8 @@ class DeviceMapAuto(Rule):
     code = "SG101"
     message = '`device_map="{}"` does not see Neuron: the model loads on the CPU; use `device_map="neuron"`'
     triggers = tuple(("device_map", word) for word in ("auto", "balanced", "sequential"))
-    gate = tuple(("device_map", word) for word in WORDS)
+    gate = tuple(("device_map", word, f"{made}()") for word in WORDS for made in (*LOADERS, "partial"))
+    gate += tuple(("device_map", "model_init_kwargs", word) for word in WORDS)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model."""

@@ -15,6 +15,8 @@ FIRST_THAT_MOVES = (5, 20)
 TO_DEVICE = ("send_to_device()", "move_to_device()")
 TEXT = ("input_ids", "attention_mask")
 
+MADE = ("generate()", ".generate")
+
 
 class GenerateInputsOnDevice(Rule):
     """Inputs of `generate()` that are moved to the device.
@@ -51,8 +53,9 @@ class GenerateInputsOnDevice(Rule):
 
     code = "SG201"
     message = "inputs of `generate()` are moved to the device: each step is a new shape; leave them on the CPU"
-    triggers = ((".generate", ".to("), (".generate", ".cuda("), (".generate", "to_device("))
-    gate = tuple((made, moved) for made in ("generate()", ".generate") for moved in ("to()", "cuda()", "to_device()", *TO_DEVICE))
+    triggers = tuple((".generate", moved, "transformers") for moved in (".to(", ".cuda(", "to_device("))
+    pattern = r"\.generate\b"
+    gate = tuple((made, moved, "transformers") for made in MADE for moved in ("to()", "cuda()", *TO_DEVICE))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 OWN_CACHES = ("past_key_values", "cache_implementation", "use_cache", "max_time")
 
+MADE = ("generate()", ".generate")
+
 
 class NoStaticCache(Rule):
     """A `generate()` whose cache grows with every token.
@@ -47,8 +49,9 @@ class NoStaticCache(Rule):
     code = "SG202"
     message = '`generate()` without a static cache: each step is a new shape; set `cache_implementation="static"`'
     neuron_only = True
-    triggers = ((".generate", "transformers"), (".generate", "peft"), (".generate", "trl"))
-    gate = tuple((made, root) for made in ("generate()", ".generate") for root in ("transformers", "peft", "trl"))
+    triggers = tuple((".generate", name) for name in ("transformers", "peft", "trl"))
+    pattern = r"\.generate\b"
+    gate = tuple((made, root) for made in MADE for root in ("transformers", "peft", "trl"))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.draft import Draft
     from shapeguard.lint.flow.generation import Generation
 
+MADE = ("generate()", ".generate")
+
 
 class VaryingCacheLength(Rule):
     """A budget of new tokens that differs from call to call.
@@ -47,8 +49,9 @@ class VaryingCacheLength(Rule):
 
     code = "SG203"
     message = "`{}` differs between calls, and with it the length of the cache"
-    triggers = ((".generate", "max_new_tokens"), (".generate", "max_length"))
-    gate = tuple((made, size) for made in ("generate()", ".generate") for size in ("max_new_tokens", "max_length"))
+    triggers = tuple((".generate", size, "transformers") for size in ("max_new_tokens", "max_length"))
+    pattern = r"\.generate\b"
+    gate = tuple((made, size, "transformers") for made in MADE for size in ("max_new_tokens", "max_length"))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
     from shapeguard.lint.flow.draft import Draft
 
+MADE = ("generate()", ".generate")
+
 
 class PromptsOfFreeLength(Rule):
     """Prompts that reach `generate()` with whatever length they have, again and again.
@@ -47,8 +49,9 @@ class PromptsOfFreeLength(Rule):
 
     code = "SG204"
     message = "prompts of free length reach `generate()`: each length is a new set of shapes; pad them to a few lengths"
-    triggers = ((".generate", "okeniz"), (".generate", "apply_chat_template"))
-    gate = (("generate()",), (".generate",))
+    triggers = tuple((".generate", made, "transformers") for made in ("okeniz", "apply_chat_template"))
+    pattern = r"\.generate\b"
+    gate = tuple((made, "transformers", "*okeniz") for made in MADE) + tuple((made, "transformers", "apply_chat_template()") for made in MADE)
 
     def visit_Module(self) -> None:
         """Look at what made the inputs of every `generate()`."""

@@ -47,8 +47,10 @@ class PaddingToLongest(Rule):
     message = 'padding to the longest row gives each batch a length of its own; use `padding="max_length"`'
     triggers = (("padding", "okeniz"), ("padding", "tok("), (".pad(", "okeniz"))
     pattern = r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z]|\w*[.\w]*LONGEST)|longest|\.pad\("
-    gate = tuple((f"padding={value}",) for value in ("True", "'longest'", "CONST")) + (("padding", "default='longest'"),)
-    gate += (("padding", "LONGEST"), ("pad()", "tokenizer"), ("pad()", "AutoTokenizer"))
+    gate = tuple((f"({given}", "*okeniz") for given in ("padding=True", "padding='longest'")) + (("*okeniz.pad",),)
+    gate += tuple(("*okeniz(padding", f"padding={value}") for value in ("True", "'longest'", "CONST"))
+    gate += (("(padding=", "longest", "default='longest'"), ("padding", "LONGEST"), ("tok()", "(padding=True"))
+    gate += tuple((f"{call}(**", f"padding={value}") for call in ("tokenizer", "tok", "partial") for value in ("True", "'longest'"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of a tokenizer."""

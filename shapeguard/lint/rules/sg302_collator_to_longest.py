@@ -49,8 +49,8 @@ class CollatorToLongest(Rule):
     code = "SG302"
     message = 'a collator that pads to the longest row gives each batch a length of its own; use `padding="max_length"`'
     triggers = (("DataCollator",), ("Trainer(", "okeniz", "transformers"), ("pad_sequence",), ("collat", "max(", "len("))
-    gate = tuple((f"{name}()",) for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer", "pad_sequence"))
-    gate += (("max()", "len()", "collate_fn"), ("max()", "len()", "torch_call"), *((name, "partial()") for name in COLLATORS))
+    gate = tuple((f"{name}()", "transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
+    gate += (("pad_sequence()", "*collat"), ("max()", "len()", "*collat"), *((name, "partial()") for name in COLLATORS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at collators, at `Trainer`, and at what collate functions do."""

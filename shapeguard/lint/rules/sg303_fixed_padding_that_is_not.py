@@ -50,8 +50,9 @@ class FixedPaddingThatIsNot(Rule):
     message = "rows longer than `max_length` keep their length; add `truncation=True`"
     triggers = (("okeniz", '"max_length"'), ("okeniz", "'max_length'"), ("PaddingStrategy.MAX_LENGTH",))
     triggers += tuple((name, "okeniz") for name in LM_COLLATORS)
-    gate = (("padding='max_length'",), ("padding=CONST", "max_length"), ("MAX_LENGTH",), ("padding", "default='max_length'"))
-    gate += tuple((f"{name}()",) for name in LM_COLLATORS)
+    gate = tuple((f"(padding={value}", "*okeniz") for value in ("'max_length'", "")) + (("padding", "MAX_LENGTH"),)
+    gate += tuple((f"{call}(**", "padding='max_length'") for call in ("tokenizer", "tok", "partial"))
+    gate += tuple((f"{name}()", "transformers") for name in LM_COLLATORS)
 
     def visit_Module(self) -> None:
         """Look at every tokenizer call, and at what collates its rows."""

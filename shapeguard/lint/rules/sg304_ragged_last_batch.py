@@ -53,7 +53,8 @@ class RaggedLastBatch(Rule):
     code = "SG304"
     message = "the short last batch has a shape of its own; set `drop_last=True`"
     triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
-    gate = tuple((n,) for n in ("DataLoader", "StatefulDataLoader", "BatchSampler", *ARGUMENTS, *TRL_ARGUMENTS))
+    gate = tuple((n, "torch") for n in ("DataLoader()", "BatchSampler()")) + (("StatefulDataLoader()",), ("DataLoader", "partial()"))
+    gate += tuple((name, "transformers") for name in ARGUMENTS) + tuple((name, "trl") for name in TRL_ARGUMENTS)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at loaders, batch samplers and training arguments."""

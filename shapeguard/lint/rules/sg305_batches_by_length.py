@@ -40,6 +40,7 @@ class BatchesByLength(Rule):
     code = "SG305"
     message = "batches grouped by length differ in length on purpose"
     triggers = (("group_by_length",), ("batch_rebalance",), ("LengthGroupedSampler",), ("BatchRebalanceSampler",))
+    gate = (("group_by_length",), ("batch_rebalance",), *((f"{name}()", "transformers") for name in SAMPLERS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and samplers."""

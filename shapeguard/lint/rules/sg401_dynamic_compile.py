@@ -49,8 +49,8 @@ class DynamicCompile(Rule):
     triggers = (("mark_dynamic",), ("mark_unbacked",), ("assume_static_by_default",))
     triggers += tuple((word, "compile") for word in ("dynamic=True", '"dynamic"', "'dynamic'", "dynamic="))
     triggers += (("TorchDynamoPlugin", "dynamic"), ("CompileConfig", "dynamic"))
-    gate = tuple((made, "dynamic") for made in ("torch.compile", "torch:compile", "TorchDynamoPlugin", "CompileConfig"))
-    gate += (("assume_static_by_default",), *((name,) for name in MARKS), ("compile()", "dynamic=True"))
+    gate = (("compile(dynamic",), ("compile(**", "dynamic"), ("partial(dynamic", "compile"), ("TorchDynamoPlugin(dynamic",))
+    gate += (("CompileConfig(dynamic", "transformers"), ("assume_static_by_default",), *((name,) for name in MARKS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles and marks."""

@@ -55,8 +55,8 @@ class OtherBackend(Rule):
     triggers = (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig", "backend"))
     triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
     pattern = r"\bcompile\(|\.compile\b|import .*\bcompile\b|dynamo_backend|compile_backend|DynamoPlugin|CompileConfig"
-    gate = tuple((made, word) for made in ("torch.compile", "torch:compile") for word in ("backend", "mode"))
-    gate += (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig", "backend"))
+    gate = tuple((f"compile({word}",) for word in ("backend", "mode", "**")) + (("partial(backend", "compile"),)
+    gate += (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig(backend", "transformers"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles, training arguments and Accelerate."""

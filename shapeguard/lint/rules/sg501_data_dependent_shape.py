@@ -57,7 +57,8 @@ class DataDependentShape(Rule):
     code = "SG501"
     message = "how many elements this gives depends on their values: each count is a new shape"
     neuron_only = True
-    triggers = (("torch.compile",), ("import compile", "torch"), ("def forward", "neuron"), ("def forward", ".compile()"))
+    triggers = (("torch.compile(",), ("@torch.compile",), ("(torch.compile",), ("import compile", "torch"))
+    triggers += (("def forward", "neuron"), ("def forward", ".compile()"))
     gate = (("forward", "neuron"), ("torch.compile",), ("torch:compile",), ("forward", "compile()"))
     # A call that gives as many elements as the values say, or brackets with a comparison or a mask in them.
     pattern = (

@@ -55,8 +55,8 @@ class CounterInGraph(Rule):
     code = "SG503"
     message = "a Python counter is a constant of the graph: every count compiles; pass a tensor"
     neuron_only = True
-    triggers = tuple(("torch", "compile", loop) for loop in ("range(", "enumerate("))
-    pattern = r"\.compile\b|import .*\bcompile\b"
+    triggers = tuple((word, loop) for word in ("torch.compile(", "@torch.compile", "(torch.compile") for loop in ("range(", "enumerate("))
+    triggers += tuple(("import compile", loop) for loop in ("range(", "enumerate("))
     gate = tuple((made, loop) for made in ("torch.compile", "torch:compile") for loop in ("range()", "enumerate()", "trange()"))
 
     def visit_Call(self, call: Invocation) -> None:
