@@ -68,7 +68,9 @@ def _batch(track: Track, place: Place) -> Remedy:
     if len(sizes) == 2 and sizes[1] < sizes[0] and (place.last_batch or place.role == "loader"):
         pattern += " in the last batch of each epoch" if place.last_batch else ": a short last batch"
         if track.first.phase == "eval":
-            return Remedy(pattern=pattern, advice="pad the last batch to the full size (dropping it would lose rows)")
+            return Remedy(
+                pattern=pattern, advice="pad the last batch to the full size (drop_last=True would lose its rows)"
+            )
         return Remedy(
             pattern=pattern, rules=("SG304",), advice="drop the last batch (drop_last=True) or pad it to the full size"
         )

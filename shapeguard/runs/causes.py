@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from shapeguard.runs.advice import remedy
 from shapeguard.runs.eager import eager_tracks
 from shapeguard.runs.families import Family
-from shapeguard.runs.owners import place
+from shapeguard.runs.owners import Batches, place
 from shapeguard.runs.series import Value
 from shapeguard.runs.tracks import Followed, Label, Track, follow
 from shapeguard.runs.values import Process, Site
@@ -87,7 +87,8 @@ def explain(process: Process) -> Explained:
     """Give the causes of one process, regions first, the most frequent first."""
     followed: Followed = follow(process.compiles)
     own, found = eager_tracks(process, followed.tracks)
-    causes = [_cause(track, process) for track in (*followed.tracks, *own)]
+    batches = Batches(process.batches)
+    causes = [_cause(track, batches) for track in (*followed.tracks, *own)]
     return Explained(causes=tuple(_ordered(causes)), labels=followed.labels, families=tuple(found))
 
 
@@ -120,8 +121,8 @@ def _ordered(causes: Iterable[Cause]) -> list[Cause]:
     return sorted(causes, key=lambda cause: (cause.kind == "limit", -cause.count, -cause.eager))
 
 
-def _cause(track: Track, process: Process) -> Cause:
-    where = place(track, process.batches)
+def _cause(track: Track, batches: Batches) -> Cause:
+    where = place(track, batches)
     what = remedy(track, where)
     events = (*track.events, *track.eager)
     ops = Counter(event.name for event in track.eager)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_not
 
 from shapeguard.runs.values import Compile, Input
 
 ALWAYS_GUARDED = ("autocast", "grad", "inference")
 """Modes that Dynamo checks for every graph: where one differs, the graph is another one whatever its inputs are."""
 ABSENT = "absent"
+MANY = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,16 @@ class Change:
 
 def changes(old: Compile, new: Compile) -> tuple[Change, ...]:
     """Give the differences, inputs first, then constants, then modes; empty where nothing recorded differs."""
-    return (*_inputs(old.inputs, new.inputs), *_constants(old, new), *_modes(old, new))
+    found = (*_inputs(old.inputs, new.inputs), *_constants(old, new), *_modes(old, new))
+    # Dynamo looks at other values where it takes another path: that it looks is not why it took it.
+    return found or tuple(_unshared_constants(old, new))
 
 
 def nearest(new: Compile, earlier: Sequence[Compile]) -> tuple[Compile, tuple[Change, ...]]:
     """Give the earlier compile with the fewest independent differences, the latest of equals, and the differences."""
     best: tuple[Compile, tuple[Change, ...]] | None = None
     weight = 0
-    for old in reversed(_window(earlier)):
+    for old in _candidates(new, earlier):
         found = changes(old, new)
         size = len({(change.at.kind, change.old, change.new) for change in found})
         if best is None or size < weight:
@@ -52,9 +56,12 @@ def nearest(new: Compile, earlier: Sequence[Compile]) -> tuple[Compile, tuple[Ch
     return best
 
 
-def _window(earlier: Sequence[Compile]) -> Sequence[Compile]:
-    # A code object with thousands of variants (a raised recompile limit) must not cost the square of them.
-    return earlier if len(earlier) <= 96 else (*earlier[:16], *earlier[-80:])
+def _candidates(new: Compile, earlier: Sequence[Compile]) -> Iterable[Compile]:
+    """Give what to compare with, the latest first; of very many (a raised recompile limit) those alike at a glance."""
+    if len(earlier) <= MANY:
+        return reversed(earlier)
+    window = (*reversed(earlier[-MANY:]), *earlier[:8])
+    return sorted(window, key=lambda old: sum(map(is_not, old.inputs, new.inputs)))[:4]
 
 
 def value_at(compile: Compile, at: Position) -> int | str | None:
@@ -152,11 +159,16 @@ def _rows(old: Input, new: Input) -> Iterable[Change]:
 def _constants(old: Compile, new: Compile) -> Iterable[Change]:
     if old.constants is new.constants:
         return
+    before = dict(old.constants)
+    for path, value in new.constants:
+        if before.get(path, value) != value:
+            yield Change(Position("value", path), number(before[path]), number(value))
+
+
+def _unshared_constants(old: Compile, new: Compile) -> Iterable[Change]:
     before, after = dict(old.constants), dict(new.constants)
-    for path in {**before, **after}:
-        was, now = before.get(path, ABSENT), after.get(path, ABSENT)
-        if was != now:
-            yield Change(Position("value", path), number(was), number(now))
+    for path in sorted(before.keys() ^ after.keys()):
+        yield Change(Position("value", path), number(before.get(path, ABSENT)), number(after.get(path, ABSENT)))
 
 
 def _modes(old: Compile, new: Compile) -> Iterable[Change]:

@@ -26,11 +26,12 @@ def eager_tracks(process: Process, regions: Sequence[Track]) -> tuple[list[Track
 
 
 def _joined(family: Family, regions: Sequence[Track]) -> bool:
+    steps = family.steps
     for track in regions:
-        if track.kind == "limit" and min(family.steps) >= min(track.steps, default=0):
-            track.eager += family.events[1:]
-            return True
-        if family.steps <= track.steps or (track.kind == "shape" and set(family.values) == set(track.values)):
+        is_after_limit = track.kind == "limit" and min(steps) >= track.first.step
+        same_size = track.kind == "shape" and family.seen.keys() == set(track.values)
+        # The steps of its regions, not of what was added to it: one growing cause must not take in all that follows.
+        if is_after_limit or same_size or steps <= {event.step for event in track.events}:
             track.eager += family.events[1:]
             return True
     return False
@@ -64,7 +65,7 @@ def _track(group: Sequence[Family]) -> Track:
     eager = [event for family in group for event in family.events[1:]]
     eager.sort(key=lambda event: event.n)
     return Track(
-        kind=lead.at.kind, at=lead.at, values=list(lead.values), eager=eager, detail="cache" if lead.of_cache else ""
+        kind=lead.at.kind, at=lead.at, values=lead.values, eager=eager, detail="cache" if lead.of_cache else ""
     )
 
 

@@ -16,6 +16,8 @@ from shapeguard.runs.values import Compile
 
 NEAR = 8
 """From this size on a size one off (`out` of a `cat`) counts as the same; below it would take in batch sizes."""
+_MASKED = -(10**9)
+"""Stands for the size that was taken out, in the middle of numbers no size has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,9 +26,14 @@ class Family:
 
     op: str
     at: Position
-    values: list[Value] = field(default_factory=list)
+    seen: dict[Value, None] = field(default_factory=dict)
     events: list[Compile] = field(default_factory=list)
     """All of them, the first too."""
+
+    @property
+    def values(self) -> list[Value]:
+        """Give the distinct values in the order seen."""
+        return list(self.seen)
 
     @property
     def steps(self) -> frozenset[int]:
@@ -65,16 +72,21 @@ def _by_call(compiles: Iterable[Compile]) -> dict[tuple[object, ...], list[Compi
 
 
 def _families(calls: Sequence[Compile]) -> list[Family]:
+    alone: dict[tuple[object, ...], tuple[Value, Compile]] = {}
     grouped: dict[tuple[object, ...], Family] = {}
     for call in calls:
-        for key, at, value in _masks(call):
+        for key, kind, value in _masks(call):
             family = grouped.get(key)
             if family is None:
-                family = grouped[key] = Family(op=call.name, at=at)
-            if value not in family.values and not (family.events and family.events[-1].step == call.step):
-                family.values.append(value)
+                first = alone.setdefault(key, (value, call))
+                if first[1].step == call.step or first[0] == value:
+                    continue
+                at = _place(first[1], kind, first[0])
+                family = grouped[key] = Family(op=call.name, at=at, seen={first[0]: None}, events=[first[1]])
+            if value not in family.seen and family.events[-1].step != call.step:
+                family.seen[value] = None
                 family.events.append(call)
-    return _largest(family for family in grouped.values() if len(family.events) > 1)
+    return _largest(grouped.values())
 
 
 def _largest(found: Iterable[Family]) -> list[Family]:
@@ -90,35 +102,36 @@ def _largest(found: Iterable[Family]) -> list[Family]:
     return kept
 
 
-def _masks(call: Compile) -> Iterable[tuple[tuple[object, ...], Position, Value]]:
-    shapes = tuple(row.shape for row in call.inputs)
-    layouts = tuple(row.layout for row in call.inputs)
-    for size in {size: None for shape in shapes for size in shape}:
-        masked = tuple(tuple(_mask(other, size) for other in shape) for shape in shapes)
-        constants = tuple((path, _mask_text(value, size)) for path, value in call.constants)
-        yield (masked, constants, layouts), _first_at(call, size), size
+def _masks(call: Compile) -> Iterable[tuple[tuple[object, ...], str, Value]]:
+    """Give the signature without one size, one constant, or the layouts, and what was taken out."""
+    sizes = [size for row in call.inputs for size in row.shape]
+    layouts = tuple(row.layout for row in call.inputs) if any(row.layout for row in call.inputs) else ()
+    for size in set(sizes):
+        near = 1 if size >= NEAR else 0
+        masked = tuple([_MASKED + other - size if -near <= other - size <= near else other for other in sizes])
+        constants = tuple([(path, _masked(value, size)) for path, value in call.constants])
+        yield (masked, constants, layouts), "", size
     for path, value in call.constants:
         rest = tuple(item for item in call.constants if item[0] != path)
-        yield (shapes, path, rest, layouts), Position("value", path), number(value)
-    if any(layouts):
-        yield (shapes, call.constants), Position("layout", call.inputs[0].path), ", ".join(filter(None, layouts))
+        yield (tuple(sizes), path, rest, layouts), path, number(value)
+    if layouts:
+        yield (tuple(sizes), call.constants), "layout", ", ".join(filter(None, layouts))
 
 
-def _mask(other: int, size: int) -> object:
-    near = size >= NEAR and abs(other - size) <= 1
-    return ("*", other - size) if other == size or near else other
-
-
-def _mask_text(value: str, size: int) -> object:
+def _masked(value: str, size: int) -> int | str:
+    """Take the size out of a constant that repeats it."""
     found = number(value)
-    return _mask(found, size) if isinstance(found, int) and size >= NEAR else value
+    near = isinstance(found, int) and size >= NEAR and abs(found - size) <= 1
+    return _MASKED + int(found) - size if near else value
 
 
-def _first_at(call: Compile, size: int) -> Position:
-    for row in call.inputs:
-        if size in row.shape:
-            return Position("shape", row.path, row.shape.index(size))
-    raise AssertionError("the size was taken from the inputs")
+def _place(call: Compile, kind: str, value: Value) -> Position:
+    if kind == "layout":
+        return Position("layout", next(row.path for row in call.inputs if row.layout))
+    if kind:
+        return Position("value", kind)
+    row = next(row for row in call.inputs if value in row.shape)
+    return Position("shape", row.path, row.shape.index(int(value)))
 
 
 def _row(call: Compile, at: Position) -> tuple[str, tuple[int, ...]] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from shapeguard.runs.families import Family
 from shapeguard.runs.tracks import Label
@@ -29,6 +30,8 @@ class Graph:
     """What differs from the nearest earlier region: `input_ids dim 1: 9 → 13`."""
     code: str
     site: Site | None
+    region: int = 0
+    """Number of the region in its process."""
     ranks: list[int] = field(default_factory=list)
 
     def plain(self, *, ranks: bool) -> dict[str, object]:
@@ -38,7 +41,7 @@ class Graph:
             "kind": self.kind,
             "name": self.name,
             "model": self.model,
-            "inputs": [value.plain() for value in self.inputs],
+            "inputs": [_plain(value) for value in self.inputs],
             "nodes": self.nodes,
             "count": self.count,
             "first_step": self.first_step,
@@ -73,6 +76,12 @@ class Operator:
         return row
 
 
+@cache
+def _plain(value: Input) -> dict[str, object]:
+    # Held once: a large model hands thousands of graphs the same parameters.
+    return value.plain()
+
+
 def graphs(rank: int, process: Process, labels: Mapping[int, Label], known: dict[tuple[str, str], Graph]) -> None:
     """Add a process's graphs to those known."""
     regions = {compile.region: compile for compile in process.compiles if compile.kind == "region"}
@@ -105,6 +114,7 @@ def _graph(graph: Compile, region: Compile | None, label: Label | None) -> Graph
         cause=label.kind if label else "first",
         change=label.text if label else "",
         code=str(owner.code or ""),
+        region=graph.region,
         site=graph.site or owner.site,
     )
 

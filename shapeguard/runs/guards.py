@@ -17,6 +17,15 @@ _LENGTH = re.compile(rf"len\({_NAME}\) == (?P<old>\d+)")
 _TRAINING = re.compile(r"\.training\b|\['training'\]")
 _VALUE = re.compile(rf"{_NAME} == (?P<old>-?[\w.+-]+)")
 
+_ANOTHER_OBJECT = re.compile(
+    r"___check_(obj_id|type_id)\(L\['self'\]|___check_current_backend|_parameters\[|_buffers\[|BACKEND_MATCH"
+)
+
+
+def is_another_object(guard: str) -> bool:
+    """Whether the guard only says that this is another model, or another `torch.compile` of one."""
+    return bool(_ANOTHER_OBJECT.search(guard)) and not _TRAINING.search(guard)
+
 
 def from_guard(guard: str) -> Change:
     """Give the change that the guard's text tells of; its text itself where none is known."""

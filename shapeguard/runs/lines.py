@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from sys import intern
 from typing import Any, TypeVar
 
 from shapeguard.runs.values import (
@@ -19,6 +20,7 @@ from shapeguard.runs.values import (
 )
 
 T = TypeVar("T", bound=Hashable)
+_decode = json.JSONDecoder().decode
 
 
 class Reader:
@@ -26,6 +28,8 @@ class Reader:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
+        self._inputs_known: dict[Hashable, Input] = {}
+        self._sites_known: dict[Hashable, Site] = {}
 
     def process(self, lines: Iterable[bytes], *, rank: int = 0) -> Process:
         """Read one file; a torn last line is what a killed process leaves and no problem."""
@@ -67,31 +71,30 @@ class Reader:
     def _take_compile(self, found: Process, event: Mapping[str, Any]) -> None:
         phase = str(event.get("phase") or "")
         phase_step = event.get("phase_step")
-        modes = event.get("modes") or {}
         found.compiles.append(
             Compile(
                 n=int(event.get("n", 0)),
-                kind=self._one(str(event.get("kind", ""))),
-                outcome=self._one(str(event.get("outcome", ""))),
-                key=self._one(str(event.get("key") or "")),
-                name=self._one(str(event.get("op") or event.get("name") or event.get("graph") or "")),
+                kind=intern(str(event.get("kind", ""))),
+                outcome=intern(str(event.get("outcome", ""))),
+                key=str(event.get("key") or ""),
+                name=intern(str(event.get("op") or event.get("name") or event.get("graph") or "")),
                 region=int(event.get("region") or 0),
                 code=self._site(event.get("code")),
                 instance=int(event.get("instance") or 0),
                 inputs=self._inputs(event.get("inputs") or ()),
-                constants=self._one(tuple((str(c["path"]), str(c["value"])) for c in event.get("constants") or ())),
+                constants=self._constants(event.get("constants")),
                 guard=str(event.get("guard") or ""),
-                modes=self._one(tuple(sorted((str(k), _text(v)) for k, v in modes.items()))),
-                model=self._one(_text(event.get("model") or "")),
+                modes=self._modes(event.get("modes")),
+                model=intern(_text(event.get("model") or "")),
                 nodes=int(event.get("nodes") or 0),
                 collectives=int(event.get("collectives") or 0),
                 limit=int(event.get("limit") or 0),
                 certainty=str(event.get("certainty") or ""),
                 step=int(event.get("step") or 0),
-                phase=self._one(phase),
+                phase=intern(phase),
                 phase_step=int(phase_step if phase_step is not None else found.phases.get(phase, 0)),
                 site=self._site(event.get("site")),
-                owners=self._owners(event.get("owners") or ()),
+                owners=self._owners(event.get("owners")),
             )
         )
 
@@ -137,46 +140,67 @@ class Reader:
         found.end = str(event.get("exit") or "ok")
 
     def _inputs(self, rows: Iterable[Mapping[str, Any]]) -> tuple[Input, ...]:
-        return self._one(tuple(self._input(row) for row in rows))
+        return self._one(tuple([self._input(row) for row in rows]))
 
     def _input(self, row: Mapping[str, Any]) -> Input:
-        grad = row.get("grad")
-        device = str(row.get("device") or "")
         known = (
-            str(row.get("path", "")),
-            tuple(int(size) if isinstance(size, int) else -1 for size in row.get("shape") or ()),
-            str(row.get("dtype", "")).removeprefix("torch."),
-            str(row.get("layout") or ""),
-            "" if device.startswith("neuron") else device,
-            None if grad is None else bool(grad),
+            row.get("path"),
+            tuple(row.get("shape") or ()),
+            row.get("dtype"),
+            row.get("layout"),
+            row.get("device"),
+            row.get("requires_grad"),
         )
-        found = self._known.get(("input", known))
+        found: Input | None = self._inputs_known.get(known)
         if found is None:
-            path, shape, dtype, layout, device, grad = known
-            found = Input(path=path, shape=shape, dtype=dtype, layout=layout, device=device, grad=grad)
-            self._known["input", known] = found
-        assert isinstance(found, Input)
+            found = self._inputs_known[known] = _new_input(row)
         return found
 
-    def _owners(self, rows: Iterable[Mapping[str, Any]]) -> tuple[Owner, ...]:
-        owners = ((str(row.get("role", "")), self._site(row)) for row in rows)
+    def _owners(self, rows: Sequence[Mapping[str, Any]] | None) -> tuple[Owner, ...]:
+        if not rows:
+            return ()
+        owners = [(str(row.get("role", "")), self._site(row)) for row in rows]
         return self._one(tuple(Owner(role=role, site=site) for role, site in owners if site))
+
+    def _constants(self, rows: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str], ...]:
+        return self._one(tuple([(str(row["path"]), str(row["value"])) for row in rows])) if rows else ()
+
+    def _modes(self, modes: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+        if not modes:
+            return ()
+        return self._one(tuple(sorted((str(k), _text(v)) for k, v in modes.items() if v is not None)))
 
     def _site(self, row: Mapping[str, Any] | None) -> Site | None:
         if not row or not row.get("file"):
             return None
-        return self._one(
-            Site(file=str(row["file"]), line=int(row.get("line") or 0), function=str(row.get("function") or ""))
-        )
+        known = (row["file"], row.get("line"), row.get("function"))
+        found = self._sites_known.get(known)
+        if found is None:
+            found = Site(file=str(known[0]), line=int(known[1] or 0), function=str(known[2] or ""))
+            self._sites_known[known] = found
+        return found
 
     def _one(self, value: T) -> T:
         found: T = self._known.setdefault(value, value)
         return found
 
 
+def _new_input(row: Mapping[str, Any]) -> Input:
+    grad = row.get("requires_grad")
+    device = str(row.get("device") or "")
+    return Input(
+        path=str(row.get("path", "")),
+        shape=tuple(int(size) if isinstance(size, int) else -1 for size in row.get("shape") or ()),
+        dtype=str(row.get("dtype", "")).removeprefix("torch."),
+        layout=str(row.get("layout") or ""),
+        device="" if device.startswith("neuron") else device,
+        grad=None if grad is None else bool(grad),
+    )
+
+
 def _event(text: bytes) -> dict[str, Any] | None:
     try:
-        event = json.loads(text)
+        event = _decode(text.decode("utf-8", "replace"))
     except ValueError:
         return None
     return event if isinstance(event, dict) else None

@@ -12,6 +12,8 @@ from shapeguard.runs.values import Batch, Compile, Site
 BATCH_ROLES = ("loader", "collate")
 LENGTH_ROLES = ("collate", "tokenize", "loader")
 GENERATE_ROLES = ("move", "tokenize")
+_ENOUGH = 20
+"""Batches of one size that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +29,33 @@ class Place:
     """The sizes after the first came with the last, short batch of a loader."""
 
 
-def place(track: Track, batches: Iterable[Batch]) -> Place:
+class Batches:
+    """The batches of a process, by the sizes in them."""
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        self._by_size: dict[tuple[int, int | str], list[Batch]] = {}
+        for batch in batches:
+            for place in {(dim, size) for _, shape in batch.shapes for dim, size in enumerate(shape)}:
+                found = self._by_size.setdefault(place, [])
+                if len(found) < _ENOUGH:
+                    found.append(batch)
+
+    def matching(self, track: Track) -> list[Batch]:
+        """Give batches that brought the later values; none unless every value was brought by one."""
+        if track.at.dim is None:
+            return []
+        hits = [self._by_size.get((track.at.dim, value), []) for value in track.values[1:]]
+        return [batch for found in hits for batch in found] if all(hits) else []
+
+
+def place(track: Track, batches: Batches) -> Place:
     """Give the line that owns a track's change."""
     events = track.events or track.eager
     own = _common(event.site for event in events) or _common(event.code for event in events)
     if track.kind != "shape":
         return Place(site=own)
     owners = _owners(events)
-    matching = _matching(track, list(batches))
+    matching = batches.matching(track)
     for batch in matching:
         owners.setdefault("collate", Counter()).update(filter(None, [batch.site]))
         owners.setdefault("loader", Counter()).update(filter(None, [batch.loader]))
@@ -64,21 +85,6 @@ def _owners(events: Sequence[Compile]) -> dict[str, Counter[Site]]:
         for owner in event.owners:
             found.setdefault(owner.role, Counter())[owner.site] += 1
     return found
-
-
-def _matching(track: Track, batches: Sequence[Batch]) -> list[Batch]:
-    """Give the batches that brought the later values; none unless every value was brought by one."""
-    found: list[Batch] = []
-    for value in track.values[1:]:
-        hits = [batch for batch in batches if _has(batch, track.at.dim, value)]
-        if not hits:
-            return []
-        found += hits
-    return found
-
-
-def _has(batch: Batch, dim: int | None, value: int | str) -> bool:
-    return dim is not None and any(dim < len(shape) and shape[dim] == value for _, shape in batch.shapes)
 
 
 def _common(sites: Iterable[Site | None]) -> Site | None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from shapeguard.core.events import Outcome
 from shapeguard.runs.compare import ALWAYS_GUARDED, Change, Position, changes, nearest, value_at
-from shapeguard.runs.guards import from_guard
+from shapeguard.runs.guards import from_guard, is_another_object
 from shapeguard.runs.values import Compile
 
 Value = int | str
+Modes = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,10 +90,12 @@ def _tracks(regions: Sequence[Compile], labels: dict[int, Label]) -> list[Track]
     """Compare every region with the nearest earlier one, then join what always changed together."""
     moved: dict[Position, dict[int, Change]] = {}
     guarded: list[Track] = []
+    peers: dict[Modes, list[Compile]] = {}
     for index, region in enumerate(regions):
-        found = _differences(region, regions[:index]) if index else ()
+        found = _differences(region, peers) if index else ()
+        peers.setdefault(_guarded(region), []).append(region)
         labels[region.region] = _label(found)
-        if index and not found and region.outcome != Outcome.SHARED and region.guard:
+        if index and not found and _is_by_guard(region):
             guarded.append(_by_guard(region))
             labels[region.region] = Label(kind=guarded[-1].kind, text=guarded[-1].detail)
         for change in found:
@@ -100,13 +103,16 @@ def _tracks(regions: Sequence[Compile], labels: dict[int, Label]) -> list[Track]
     return [_track(group, moved, regions) for group in _together(moved)] + _same_guards(guarded)
 
 
-def _differences(region: Compile, earlier: Sequence[Compile]) -> tuple[Change, ...]:
-    state = _guarded(region)
-    peers = [other for other in earlier if _guarded(other) == state]
+def _is_by_guard(region: Compile) -> bool:
+    return bool(region.guard) and region.outcome != Outcome.SHARED and not is_another_object(region.guard)
+
+
+def _differences(region: Compile, earlier: Mapping[Modes, Sequence[Compile]]) -> tuple[Change, ...]:
+    peers = earlier.get(_guarded(region))
     if not peers:
         # The graph is another one by its mode alone, whatever else differs.
-        other = min(reversed(earlier), key=lambda old: len(_mode_changes(old, region)))
-        return _mode_changes(other, region)
+        latest = [regions[-1] for regions in earlier.values()]
+        return min((_mode_changes(old, region) for old in reversed(latest)), key=len)
     found = nearest(region, peers)[1]
     if all(_is_parameter(change.at.path) for change in found):
         return ()  # another model of the same class
@@ -119,7 +125,7 @@ def _differences(region: Compile, earlier: Sequence[Compile]) -> tuple[Change, .
     return found
 
 
-def _guarded(region: Compile) -> tuple[tuple[str, str], ...]:
+def _guarded(region: Compile) -> Modes:
     return tuple(item for item in region.modes if item[0] in ALWAYS_GUARDED)
 
 
@@ -134,9 +140,14 @@ def _is_parameter(path: str) -> bool:
 def _label(found: Sequence[Change]) -> Label:
     if not found:
         return Label(kind="first")
-    parts = [text_of(change) for change in found[:3]]
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return Label(kind=found[0].at.kind, text=", ".join(parts) + more)
+    alike: dict[tuple[str, int | str, int | str], list[Change]] = {}
+    for change in found:
+        alike.setdefault((change.at.kind, change.old, change.new), []).append(change)
+    parts = []
+    for group in list(alike.values())[:3]:
+        others = len({change.at.path for change in group}) - 1
+        parts.append(text_of(group[0]) + (f" (and {others} more)" if others else ""))
+    return Label(kind=found[0].at.kind, text=", ".join(parts))
 
 
 def text_of(change: Change) -> str:
