@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
 
 
+# Stands between two new arguments until it is known whether each gets a line of its own.
+_BETWEEN = "\0"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change of the text around a node."""
@@ -61,14 +65,14 @@ def replace(node: cst.CSTNode, text: str) -> Change:
 def add_arguments(call: cst.Call, names: Sequence[tuple[str, str]]) -> Change:
     """Add keyword arguments after the last argument of the call."""
     last = call.args[-1] if call.args else None
-    text = ", ".join(f"{name}={value}" for name, value in names)
+    text = _BETWEEN.join(f"{name}={value}" for name, value in names)
     return Change(how="add-argument", node=call, text=text, last=last)
 
 
 def add_entries(node: cst.Dict, entries: Sequence[tuple[str, str]]) -> Change:
     """Add entries after the last one of a dict literal."""
     last = node.elements[-1] if node.elements else None
-    text = ", ".join(f'"{key}": {value}' for key, value in entries)
+    text = _BETWEEN.join(f'"{key}": {value}' for key, value in entries)
     return Change(how="add-entry", node=node, text=text, last=last)
 
 
@@ -86,9 +90,11 @@ def _edit(change: Change, places: Places) -> Edit | None:
     if change.how in ("add-argument", "add-entry"):
         if change.last is None:
             start = end = end - 1
+            text = text.replace(_BETWEEN, ", ")
         else:
             start, end = _after(change, places)
-            text = _separator(change, places) + text
+            separator = _separator(change, places)
+            text = separator + text.replace(_BETWEEN, separator)
     elif change.how == "drop-method":
         assert change.last is not None
         # Back over the dot, and over the line break before it in a chain of calls.
@@ -131,9 +137,13 @@ def _whole_lines(source: str, start: int, end: int) -> tuple[int, int]:
     line_start = source.rfind("\n", 0, start) + 1
     line_end = source.find("\n", end)
     line_end = len(source) if line_end < 0 else line_end + 1
-    if source[line_start:start].strip() or source[end:line_end].strip():
+    if source[line_start:start].strip():
         return start, end
-    return line_start, line_end
+    rest = source[end:line_end]
+    if rest.strip().startswith("#"):
+        # The comment stays, in the place of the statement.
+        return start, end + len(rest) - len(rest.lstrip())
+    return (start, end) if rest.strip() else (line_start, line_end)
 
 
 class Fixes:

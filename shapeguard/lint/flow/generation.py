@@ -119,8 +119,9 @@ class Generation:
         if self.settings(name) or self.flow.assigned(name) or not self.call.is_complete:
             return False
         values = [value for node in self._config_nodes for value in self.flow.values(node)]
-        unknown = [v for v in values if v.node not in {config.node for config in self.configs} and v.constant is not None or v.kind == "parameter"]
-        return not unknown and all(config.is_complete for config in self.configs)
+        known = {config.node for config in self.configs}
+        unset = all(v.node in known or (v.kind == "constant" and v.constant is None) for v in values)
+        return unset and all(config.is_complete for config in self.configs)
 
     def moves(self) -> list[Move]:
         """Give the moves of inputs that also nothing but `generate()` needs."""

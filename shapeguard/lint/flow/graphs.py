@@ -168,6 +168,8 @@ def is_tensor(flow: Flow, node: cst.CSTNode, depth: int = 0) -> bool:
     for value in flow.values(node):
         if value.kind == "parameter" and isinstance(value.node, cst.Param):
             return _is_tensor_parameter(flow, value.node)
+        if isinstance(value.node, cst.Comparison) and is_mask(flow, value.node, depth + 1):
+            return True
         if isinstance(value.node, cst.Call):
             names = flow.names(value.node.func)
             if any(name.startswith("torch.") and "." not in name[6:] for name in names):

@@ -196,7 +196,7 @@ class Trace:
         return is_move or already
 
     def _add(self, node: cst.Call, key: str, *, in_place: bool = False) -> None:
-        casts = len(node.args) > 1 or any(_is_dtype(arg) for arg in node.args)
+        casts = len([a for a in node.args if a.keyword is None]) > 1 or any(_is_dtype(arg) for arg in node.args)
         if self._helpers:
             self.moves.append(Move(self._helpers[0][0], key, casts, in_place, node))
         else:

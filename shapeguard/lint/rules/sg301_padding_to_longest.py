@@ -65,8 +65,7 @@ class PaddingToLongest(Rule):
 
     def _pads(self, call: Invocation) -> None:
         given = call.argument("padding")
-        place = given[0] if given and self.flow.is_within(given[0], call.node) else call.node
-        self.report(place if given else call.node, fix=self._fix(call))
+        self.report(given[0] if given else call.node, fix=self._fix(call))
 
     def _of_class(self, call: Invocation) -> bool:
         return any(self.flow.only(node) is False for node in call.argument("padding"))

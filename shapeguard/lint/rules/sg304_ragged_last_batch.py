@@ -14,7 +14,7 @@ ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 TRL_ARGUMENTS = ("SFTConfig", "DPOConfig", "RewardConfig", "KTOConfig", "ORPOConfig", "CPOConfig")
 SHUFFLING = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 EVALUATION = re.compile(
-    r"(^|[^a-z])(val|valid|validation|dev|devel)([^a-z]|$)|eval|test|infer|predict|calib|holdout|gallery|query|bench",
+    r"(^|[^a-z])(val|valid|validation|dev|devel)([^a-z]|$)|validat|eval|test|infer|predict|calib|holdout|gallery|query|bench",
     re.IGNORECASE,
 )
 TRAINING = re.compile(r"train", re.IGNORECASE)
