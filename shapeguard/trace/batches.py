@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from shapeguard.trace.recorder import Recorder
+from shapeguard.trace.sources import made_at
 
 
 def watch(recorder: Recorder) -> None:
@@ -60,13 +61,20 @@ def _loader_site(iterator: Any) -> Any:
 
 
 def _site_of(recorder: Recorder, function: Any) -> dict[str, Any] | None:
-    """Give where a user's collate function is defined; None for one of a library."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    """Give where a user's collate function is defined, or where the user made a library's collator."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "data_collator"):
+            # Trainer wraps the collator to drop columns.
+            function = function.data_collator
+        else:
+            break
     code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
-    if not isinstance(code, CodeType) or not recorder.sites.is_users(code):
-        return None
-    return recorder.sites.of_code(code)
+    if isinstance(code, CodeType) and recorder.sites.is_users(code):
+        return recorder.sites.of_code(code)
+    name = getattr(function, "__name__", type(function).__name__)
+    return made_at(recorder.sites, name)
 
 
 def _tensors(batch: Any) -> dict[str, torch.Tensor]:

@@ -8,6 +8,7 @@ import platform
 import sys
 import threading
 from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,8 @@ def boot(environ: Mapping[str, str]) -> Claimed:
     steps.on_forward = placement.look
     models.when_defined("PreTrainedModel", placement.watch)
     if environ.get("SHAPEGUARD_STUB_WEIGHTS") == "1":
-        models.when_defined("PreTrainedModel", weights.stub)
+        uncounted = claimed.device.counter.paused
+        models.when_defined("PreTrainedModel", partial(weights.stub, uncounted=uncounted))
     _end_with(recorder, claimed)
     return claimed
 

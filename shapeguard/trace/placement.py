@@ -19,6 +19,7 @@ class Placement:
         self._recorder = recorder
         self._made: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
         self._moved: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
+        self._asked: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
         self._told: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
     def watch(self, base: type) -> None:
@@ -38,6 +39,17 @@ class Placement:
                 self._moved[module] = ("pipeline" if _is_in_pipeline() else "moved", self._recorder.site())
             return result
 
+        plain_load = base.__dict__["from_pretrained"].__func__
+
+        @functools.wraps(plain_load)
+        def from_pretrained(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            model = plain_load(cls, *args, **kwargs)
+            loaded = model[0] if isinstance(model, tuple) else model
+            asked = kwargs.get("device_map")
+            self._asked[loaded] = f'device_map="{asked}"' if isinstance(asked, str) else ""
+            return model
+
+        base.from_pretrained = classmethod(from_pretrained)  # type: ignore[attr-defined]
         base.__init__ = __init__  # type: ignore[misc]
         base.to = to  # type: ignore[attr-defined]
 
@@ -47,7 +59,7 @@ class Placement:
         if model in self._told or _device(model) != "cpu":
             return
         self._told.add(model)
-        how, loaded = self._moved.get(model) or (_how(model), self._made.get(model))
+        how, loaded = self._moved.get(model) or (self._asked.get(model) or "default", self._made.get(model))
         self._recorder.emit(
             {
                 "type": "placement",
@@ -63,11 +75,6 @@ class Placement:
 def _device(module: torch.nn.Module) -> str:
     first = next(module.parameters(), None)
     return first.device.type if first is not None else ""
-
-
-def _how(module: torch.nn.Module) -> str:
-    """Say how a model came to the host: `from_pretrained` leaves the map it worked out on the model."""
-    return "device_map" if getattr(module, "hf_device_map", None) else "default"
 
 
 def _is_in_pipeline() -> bool:

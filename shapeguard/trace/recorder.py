@@ -74,9 +74,13 @@ class Recorder:
             self._count += 1
             code = event.pop("code_object", None)
             if isinstance(code, CodeType):
-                event["code"] = self.sites.of_code(code)
+                event["code"] = self._code(code)
             stack = self.sites.stack()
             owners = [*event.pop("origins", []), *self.owners]
+            if stack:
+                # A move on the line itself tells nothing new.
+                here = (stack[-1]["file"], stack[-1]["line"])
+                owners = [each for each in owners if each["role"] != "move" or (each["file"], each["line"]) != here]
             event.update(n=self._count, stack=stack, model=self.model)
             if owners:
                 event["owners"] = owners
@@ -87,6 +91,12 @@ class Recorder:
             if site is not None:
                 event["site"] = site
         return event
+
+    def _code(self, code: CodeType) -> dict[str, Any]:
+        # Where Dynamo compiles `model.__call__`, all models share torch's code object; the model tells them apart.
+        if code.co_name == "__call__" and not self.sites.is_users(code):
+            return {"file": "torch/nn/modules/module.py", "line": 0, "function": f"{self.model}.__call__"}
+        return self.sites.of_code(code)
 
     def site(self) -> dict[str, Any] | None:
         """Give the user's innermost line, for facts that are written down later."""

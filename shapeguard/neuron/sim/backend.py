@@ -15,6 +15,7 @@ from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.execute import executable
 from shapeguard.neuron.sim.fingerprint import digest, text_of
 from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
+from shapeguard.neuron.sim.torch_private import without_modes
 
 _log = logging.getLogger(__name__)
 
@@ -74,8 +75,10 @@ class _Region:
         def compile_graph(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
             from torch._functorch.aot_autograd import make_boxed_func
 
-            self._report(graph, kind)
-            return make_boxed_func(executable(graph, self.backend.device, kind=kind))  # type: ignore[no-any-return]
+            with without_modes():
+                self._report(graph, kind)
+                run = executable(graph, self.backend.device, kind=kind)
+            return make_boxed_func(run)  # type: ignore[no-any-return]
 
         return compile_graph
 

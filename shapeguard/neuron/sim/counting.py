@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -67,9 +69,21 @@ class Counter:
         self.fallbacks: dict[str, list[int]] = {}
         """Operator → calls, bytes."""
         self._seen: set[Any] = set()
+        self._is_paused = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count nothing: what runs here would not run on Neuron."""
+        before, self._is_paused = self._is_paused, True
+        try:
+            yield
+        finally:
+            self._is_paused = before
 
     def eager(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None = None) -> None:
         """Note one call of a registered operator."""
+        if self._is_paused:
+            return
         quick = _quick(plan, args, kwargs, out)
         if quick in self._seen:
             return
@@ -80,6 +94,8 @@ class Counter:
 
     def note(self, call: Call) -> None:
         """Note a call that the model knows: what runs before it, itself, what runs beside it."""
+        if self._is_paused:
+            return
         for _, spec in eager.tensors(call):
             if spec.layout is not None and spec.layout.kind is Kind.STRIDED:
                 self.fallback("contiguous", 2 * _size_bytes(spec))
@@ -92,6 +108,8 @@ class Counter:
 
     def contiguous(self, spec: Spec) -> None:
         """Note an explicit `.contiguous()`."""
+        if self._is_paused:
+            return
         if spec.layout is not None and spec.layout.kind is not Kind.STRIDED:
             self._compile(eager.contiguous(spec))
         else:
@@ -131,6 +149,8 @@ class Counter:
 
     def fallback(self, op: str, size: int) -> None:
         """Note an operator that ran on the host: `size` bytes went there and back."""
+        if self._is_paused:
+            return
         row = self.fallbacks.get(op)
         if row is None:
             self.fallbacks[op] = [1, size]

@@ -21,7 +21,7 @@ Op = torch._ops.OpOverload
 _ELSEWHERE = frozenset(
     """
     copy_ _to_copy contiguous rms_norm index.Tensor nonzero linear_backward _fused_rms_norm_backward
-    _index_put_impl_ masked_select
+    _index_put_impl_ masked_select histc
     _scaled_dot_product_fused_attention_overrideable _scaled_dot_product_fused_attention_overrideable_backward
     """.split()
 )

@@ -131,7 +131,7 @@ def _constants(frame: FrameType | None) -> tuple[list[dict[str, str]], bool | No
             continue
         if kind in _CONSTANT_GUARDS:
             _add_constant(str(guard.name), scope, found, flags)
-        elif kind in _LENGTH_GUARDS:
+        elif kind in _LENGTH_GUARDS and "__" not in str(guard.name):
             value = _lookup(str(guard.name), scope)
             if isinstance(value, (list, tuple, dict)):
                 found[f"len({readable(str(guard.name))})"] = str(len(value))
@@ -143,7 +143,7 @@ def _add_constant(name: str, scope: dict[str, Any], found: dict[str, str], flags
     value = _lookup(name, scope)
     if name.endswith(".training") and isinstance(value, bool):
         flags.add(value)
-    elif "_modules[" not in name and isinstance(value, (bool, int, float)):
+    elif "_modules[" not in name and "__" not in name and isinstance(value, (bool, int, float)):
         found[readable(name)] = str(value)
 
 

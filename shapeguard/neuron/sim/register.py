@@ -63,6 +63,8 @@ def _register_kernels(device: Device) -> None:
         for name, kernel in part.inner_kernels().items():
             # Torch never brings these to a tensor of the host; only compiled graphs do, run on the inner side.
             aten.impl(name, hide_from_dynamo(kernel), "CPU")
+    for name, kernel in memory.pinned().items():
+        aten.impl(name, hide_from_dynamo(kernel), "CPU")
     rest = torch.library.Library("_", "IMPL")
     rest.fallback(make_fallback(device), "PrivateUse1")
     _LIBRARIES.extend((aten, rest))

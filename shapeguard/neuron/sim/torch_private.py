@@ -21,6 +21,7 @@ _NEEDED = (
     "ops.aten.as_strided.default._handle",
     "library.fallthrough_kernel",
     "UntypedStorage",
+    "utils._python_dispatch._disable_current_modes",
 )
 
 
@@ -72,6 +73,13 @@ def hide_from_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
     if code is not None:
         frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
     return function
+
+
+def without_modes() -> Any:
+    """Give a context in which tensors are what they are: AOTAutograd calls compilers with its fake mode on."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    return _disable_current_modes()
 
 
 def overload(name: str) -> torch._ops.OpOverload | None:

@@ -77,15 +77,23 @@ def _plan(name: str) -> Plan:
 
 def _forward(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, dropout_p: float = 0.0,
              is_causal: bool = False, return_debug_mask: bool = False, *, scale: Any = None) -> Any:
-    out = torch.ops.aten._scaled_dot_product_attention_math(
+    result = torch.ops.aten._scaled_dot_product_attention_math(
         query, key, value, attn_bias, dropout_p, is_causal, None, scale=scale
-    )[0].contiguous()
+    )[0]
+    out = _laid_out_like(query, result)
     # Filled in only for their shapes: the backward below computes what it needs anew.
     sums = torch.zeros(query.shape[:3], dtype=torch.float32, device=query.device)
     nothing = torch.empty(0, dtype=torch.int64, device=query.device)
     seed = torch.zeros((), dtype=torch.int64, device=query.device)
     mask = torch.empty(0, dtype=query.dtype, device=query.device)
     return out, sums, nothing, nothing.clone(), query.shape[2], key.shape[2], seed, seed.clone(), mask
+
+
+def _laid_out_like(model: Tensor, result: Tensor) -> Tensor:
+    """Give the result with its axes in memory in the order of `model`'s, as torch's own shape function promises."""
+    order = sorted(range(model.dim()), key=lambda axis: -model.stride(axis))
+    inverse = sorted(range(model.dim()), key=order.__getitem__)
+    return result.permute(order).contiguous().permute(inverse)
 
 
 def _backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, grad_input_mask: Any,
@@ -105,8 +113,8 @@ def _backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_
     weights = scores.softmax(-1).nan_to_num(0.0)
     grad_weights = grad @ v.transpose(-2, -1)
     grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
-    grad_q = (grad_scores @ k * factor).to(query.dtype)
-    grad_k = (grad_scores.transpose(-2, -1) @ q * factor).to(key.dtype)
-    grad_v = (weights.transpose(-2, -1) @ grad).to(value.dtype)
+    grad_q = _laid_out_like(query, (grad_scores @ k * factor).to(query.dtype))
+    grad_k = _laid_out_like(key, (grad_scores.transpose(-2, -1) @ q * factor).to(key.dtype))
+    grad_v = _laid_out_like(value, (weights.transpose(-2, -1) @ grad).to(value.dtype))
     wants_bias = has_bias and grad_input_mask[3]
     return grad_q, grad_k, grad_v, grad_scores.sum_to_size(attn_bias.shape).to(attn_bias.dtype) if wants_bias else None

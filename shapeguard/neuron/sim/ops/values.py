@@ -77,6 +77,16 @@ def kernels(device: Device) -> dict[str, Kernel]:
         device.counter.note(Call(op="masked_select", arguments=bare))
         return wrap(result)
 
+    histc_plan = _plan("histc")
+
+    def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+        inner = unwrap(self)
+        # The CPU has this for floating point only; the device counts integers too (experts are chosen so).
+        wide = inner if inner.is_floating_point() else inner.double()
+        result = torch.histc(wide, bins, min, max).to(inner.dtype)
+        device.counter.eager(histc_plan, (self, bins, min, max), {})
+        return wrap(result)
+
     def equal(self: Tensor, other: Tensor) -> bool:
         a, b = device.enter_tensor(self), device.enter_tensor(other)
         if device.is_meta:
@@ -91,6 +101,7 @@ def kernels(device: Device) -> dict[str, Kernel]:
         "nonzero": nonzero,
         "masked_select": masked_select,
         "equal": equal,
+        "histc": histc,
     }
 
 
