@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from shapeguard.core.errors import ConfigError
 from shapeguard.core.report import Report, Table, Text
 from shapeguard.report.reporter import format_names
 
@@ -21,6 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Result = Report | Table | str | int | None
 
 _OUTPUT = "shapeguard.output"
+_DEFAULT_FORMAT = "shapeguard.default-format"
 FORMATS = format_names()
 
 
@@ -139,15 +141,17 @@ def _check_standard_output(output: Output) -> None:
 
 def set_default_format(name: str) -> None:
     """Say what the configuration gives as format; an option or the environment wins."""
-    meta = click.get_current_context().meta
-    output: Output = meta.get(_OUTPUT, Output())
-    meta[_OUTPUT] = replace(output, format=output.format or name)
+    if name not in FORMATS:
+        raise ConfigError(f"unknown output format {name!r}", hint=f"use one of: {', '.join(FORMATS)}")
+    click.get_current_context().meta[_DEFAULT_FORMAT] = name
 
 
 def current_output() -> Output:
     """The output options of the command that runs."""
-    output: Output = click.get_current_context().meta.get(_OUTPUT, Output())
-    return output
+    meta = click.get_current_context().meta
+    output: Output = meta.get(_OUTPUT, Output())
+    # Beside a running program the report is for people, whatever other commands write.
+    return output if output.to_stderr else replace(output, format=output.format or meta.get(_DEFAULT_FORMAT))
 
 
 def as_report(result: Report | Table | str) -> Report:

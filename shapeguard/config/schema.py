@@ -23,7 +23,20 @@ def build(cls: type[Any], table: object, *, where: str, origin: str) -> Any:
             raise _unknown(name, list(known), where=where, origin=origin)
         field = known[name]
         values[field.name] = convert(value, wanted[field.name], where=_join(where, name), origin=origin)
+        _check(value, field, where=_join(where, name), origin=origin)
     return cls(**values)
+
+
+def _check(value: object, field: Field[Any], *, where: str, origin: str) -> None:
+    """Look at what a field's metadata asks for: `min`, and the `words` that a text may be."""
+    smallest, words = field.metadata.get("min"), field.metadata.get("words")
+    if smallest is not None and isinstance(value, int) and value < smallest:
+        raise ConfigError(f"{origin}: {where} must be at least {smallest}, not {value}")
+    if words is not None and isinstance(value, str) and value not in words:
+        close = get_close_matches(value, words, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else field.metadata.get("hint", "")
+        listed = " nor ".join(f'"{word}"' for word in words)
+        raise ConfigError(f"{origin}: {where} = {value!r} is neither {listed}", hint=hint)
 
 
 def hints(cls: type[Any]) -> dict[str, Any]:

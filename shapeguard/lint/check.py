@@ -26,7 +26,7 @@ MAX_SOURCE_BYTES = 8 * 1024 * 1024
 """A Python text larger than this is data; parsing it would take gigabytes."""
 _EXCERPT_LINES = 5
 _EXCERPT_WIDTH = 2000
-_NESTED = "is nested too deeply to be checked"
+_NESTED = "nested too deeply to be checked"
 
 FixMode = Literal["off", "safe", "unsafe"]
 
@@ -231,7 +231,7 @@ class _Checker:
 
     def _ask(self, text: str, rules: list[type[Rule]]) -> list[Finding]:
         with self._timed("ast"):
-            tree = parse(text)
+            tree, wrong = parse(text)
             rules = [rule for rule in rules if tree is None or could_match(tree, rule)]
         if not rules:
             return []
@@ -241,13 +241,25 @@ class _Checker:
             lengths=self.task.lengths,
             transformers=self.task.transformers,
         )
-        with self._timed("tree"):
-            return check_source(text, rules=rules, context=context)
+        return self._tree(text, rules, context, wrong)
 
     def _parse(self, text: str) -> None:
         with self._timed("ast"):
-            if parse(text) is None:
-                check_source(text, rules=(), context=Context(path=self.task.path))
+            _, wrong = parse(text)
+        if wrong is not None:
+            self._tree(text, (), Context(path=self.task.path), wrong)
+
+    def _tree(
+        self, text: str, rules: Sequence[type[Rule]], context: Context, wrong: SyntaxError | None
+    ) -> list[Finding]:
+        with self._timed("tree"):
+            try:
+                return check_source(text, rules=rules, context=context)
+            except SourceError:
+                if wrong is None:
+                    raise
+                # Both parsers refuse it; Python's words are the ones people know.
+                raise SourceError(f"does not parse: {wrong.msg}", wrong.lineno or 0) from None
 
     def _suppressed(self, text: str, found: list[Finding]) -> list[Finding]:
         if not found and "shapeguard" not in text and "SG" not in text:
@@ -289,15 +301,15 @@ class _Stage:
         self.timing[self.stage] = self.timing.get(self.stage, 0.0) + time.perf_counter() - self.start
 
 
-def parse(text: str) -> ast.Module | None:
-    """Give Python's own tree; None where this Python does not know the syntax and libcst must decide."""
+def parse(text: str) -> tuple[ast.Module | None, SyntaxError | None]:
+    """Give Python's own tree, or why there is none: newer syntax perhaps, so that libcst must decide."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return ast.parse(text), None
     except SyntaxError as error:
         if "too many nested" in str(error) or "too many statically nested" in str(error):
             raise SourceError(_NESTED, error.lineno or 0) from None
-        return None
+        return None, error
     except (ValueError, RecursionError, MemoryError):
         raise SourceError(_NESTED) from None

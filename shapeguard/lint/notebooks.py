@@ -272,18 +272,19 @@ def plain_python(source: str) -> str | None:
 
 def _without_line_magics(source: str) -> str:
     lines = source.split("\n")
-    depth, quote, goes_on = 0, "", False
+    depth, quote, goes_on, is_joined = 0, "", False, False
     for index, line in enumerate(lines):
         indent = len(line) - len(line.lstrip(" \t"))
         body = line[indent:]
         if goes_on:
             goes_on = line.endswith("\\")
             lines[index] = line[:indent] + _comment(body)
-        elif depth == 0 and not quote and _MAGIC.match(body):
+        elif depth == 0 and not quote and not is_joined and _MAGIC.match(body):
             goes_on = line.endswith("\\")
             lines[index] = line[:indent] + _inert(body)
         else:
             depth, quote = _state(line, depth, quote)
+            is_joined = line.endswith("\\")
     return "\n".join(lines)
 
 

@@ -12,6 +12,9 @@ DEFAULT_EXCLUDE = (
     "venv",
 )  # fmt: skip
 
+_AT_LEAST_1 = {"min": 1}
+_NEURON = {"words": ("all", "auto"), "hint": "write patterns of paths as a list"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthEntry:
@@ -19,13 +22,13 @@ class LengthEntry:
 
     paths: tuple[str, ...] = ("**",)
     """Patterns with git's meaning, from the folder of the configuration."""
-    train: int | None = None
+    train: int | None = field(default=None, metadata=_AT_LEAST_1)
     """Tokens a training row is padded to."""
-    prompt: int | None = None
+    prompt: int | None = field(default=None, metadata=_AT_LEAST_1)
     """Tokens a prompt is padded to."""
-    cache: int | None = None
+    cache: int | None = field(default=None, metadata=_AT_LEAST_1)
     """Tokens the static cache holds: prompt and answer."""
-    new_tokens: int | None = None
+    new_tokens: int | None = field(default=None, metadata=_AT_LEAST_1)
     """Tokens that `generate()` may add."""
 
 
@@ -49,7 +52,7 @@ class LintSettings:
     """Leave excluded files out even when they are named on the command line, as pre-commit does."""
     respect_gitignore: bool = True
     """Leave out what git ignores."""
-    neuron: str | tuple[str, ...] = "all"
+    neuron: str | tuple[str, ...] = field(default="all", metadata=_NEURON)
     """Which code is for Neuron: "all", "auto" (files and projects that show it), or patterns of paths."""
     lengths: tuple[LengthEntry, ...] = ()
     """Lengths that fixes may write, by path; of several entries that match, the later one wins."""
@@ -63,5 +66,5 @@ class LintSettings:
     """File of known findings that are not reported, relative to the configuration."""
     cache_dir: str = ""
     """Folder of the result cache; empty: `.shapeguard_cache` beside the configuration."""
-    jobs: int = 0
+    jobs: int = field(default=0, metadata={"min": 0})
     """Processes over files; 0: one for each processor."""

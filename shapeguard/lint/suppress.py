@@ -192,10 +192,12 @@ def _whole(source: str, suppression: Suppression) -> tuple[int, int]:
     """The characters to take out: the line if nothing else stands on it, else the directive and blanks before it."""
     start, end = suppression.start, suppression.end
     comment = suppression.comment
-    is_whole_comment = start == comment.start and end == comment.start + len(comment.text.rstrip())
-    if not is_whole_comment:
+    is_last = end == comment.start + len(comment.text.rstrip())
+    if start > comment.start:
+        return (len(source[:start].rstrip(" \t")) if is_last else start), end
+    if not is_last:
         after = re.compile(r"[ \t]*").match(source, end)
-        return start, after.end() if after and start == comment.start else end
+        return start, after.end() if after else end
     end = comment.start + len(comment.text)
     if not comment.is_alone:
         return len(source[:start].rstrip(" \t")), end

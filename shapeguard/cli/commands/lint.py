@@ -124,6 +124,7 @@ class _Scopes:
         self._transformers = _installed_transformers()
         self._known: dict[int, Scope] = {}
         self.here = self.at(Path())
+        self.no_cache = configs.here.settings.no_cache
 
     def at(self, folder: Path) -> Scope:
         """The scope of the files of a folder."""
@@ -193,7 +194,7 @@ def _run(paths: tuple[Path, ...], scopes: _Scopes, given: dict[str, Any]) -> Lin
         fix=_fix_mode(settings, given),
         is_diff=given["diff"],
         jobs=given["jobs"] or settings.jobs or _processors(),
-        cache_folder=None if given["no_cache"] else folder,
+        cache_folder=None if given["no_cache"] or scopes.no_cache else folder,
     )
     return lint_paths(paths, scope_for=scopes.at, options=options)
 

@@ -45,10 +45,11 @@ def _entry(code: str, entries: dict[str, RuleEntry]) -> RuleEntry:
 
 
 def _page(entry: RuleEntry) -> str:
-    return f"# {entry.code} {entry.name}\n\n{_properties(entry)}\n\n{entry.documentation}\n"
+    return f"# {entry.code} {entry.name}\n\n{properties(entry)}\n\n{entry.documentation}\n"
 
 
-def _properties(entry: RuleEntry) -> str:
+def properties(entry: RuleEntry) -> str:
+    """What a reader must know before the page: severity, where it speaks, whether it is on."""
     where = "only in code for Neuron" if entry.neuron_only else "in all code"
     default = "on by default" if entry.on_by_default else "off by default"
     return f"A {entry.severity}, {where}, {default}."

@@ -30,7 +30,9 @@ class GitHub(Reporter):
         rows += [_finding(finding, style.root) for finding in shown]
         if len(rows) > LIMIT:
             left = len(rows) - LIMIT + 1
-            text = f"{left} more are not shown here, since GitHub shows {LIMIT} a step; the step's summary lists them all"
+            text = (
+                f"{left} more are not shown here, since GitHub shows {LIMIT} a step; the step's summary lists them all"
+            )
             rows = [*rows[: LIMIT - 1], f"::{_command(rows[LIMIT - 1])} title=shapeguard::{_data(text)}"]
         return "".join(f"{row}\n" for row in rows)
 
