@@ -2,13 +2,15 @@
 
 One file a process, `rank-R.pid-P.jsonl`, append-only, one JSON object a line; a torn last line is tolerated. Lines hold
 facts only: no source text, no tensor values. Every line has `type`, `step` (0 before the first step) and `phase`
-("train", "eval", "generate"); times are in seconds since the start of the process and never part of a comparison.
+("train", "eval", "generate"), and may have `phase_step`, the number of the step in its phase; times are in seconds
+since the start of the process and never part of a comparison.
 
 `start`     schema, rank, world_size, pid, program (argv of the user), cwd, warmup_steps, device {kind, target, inner,
             num_devices, toolchain {python, torch, transformers, shapeguard}}
 `compile`   n (counts from 1 in the process), kind, outcome, key, and by kind:
   region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
-                code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes.
+                code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes;
+                optional: instance (which `torch.compile` call made it, from 1: two models of one class are two).
                 outcome is "compiled", "shared" (every graph of it was known), "failed", or "eager-after-limit" (Dynamo
                 gave up on the code object: from here it runs eagerly; `limit` says at how many)
   forward, backward, inference
@@ -29,13 +31,14 @@ facts only: no source text, no tensor values. Every line has `type`, `step` (0 b
 `end`       exit ("ok", "exception", "steps", "signal"), steps
 
 `inputs`     [{path, shape, dtype, layout}]: path as the user would write it ("input_ids", "past_key_values[0].keys",
-             "0"); layout "" for contiguous, else "permuted (…)", "slice (…)", "expanded", "strided"
+             "0"); layout "" for contiguous, else "permuted (…)", "slice (…)", "expanded", "strided". Optional, on a
+             region's inputs: device (where it is not the Neuron device) and requires_grad
 `constants`  [{path, value}]: what is baked into the graph by value, as text
 `site`       {file, line, function}: the user's line, innermost frame outside torch, transformers, accelerate, the
              standard library and shapeguard; absent when there is none
 `stack`      [{file, line, function}], outermost first, only the user's frames
-`owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate", "tokenize",
-             "loader"
+`owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate",
+             "tokenize", "loader"
 Files are relative to the folder the program was started in, where they lie below it; others keep only their last two
 parts.
 """
