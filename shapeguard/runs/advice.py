@@ -120,7 +120,7 @@ def _value(track: Track) -> Remedy:
         return _eager_value(track)
     if _is_list(track):
         return Remedy(
-            pattern=f"length of the list: {describe(track.values)}",
+            pattern=f"{describe(track.values)}: the length of the list",
             advice="give it the same number of items in every call (drop the rest), or compile the step for one item",
         )
     if set(track.values) & {"absent", "given", "None"}:
@@ -149,7 +149,7 @@ def _is_list(track: Track) -> bool:
 
 def _mode(track: Track) -> Remedy:
     name = track.at.path
-    both = "both graphs are needed: warm both up before it counts"
+    both = "both graphs are needed: warm both up before serving or timing"
     if name == "autocast":
         return Remedy(pattern=f"autocast: {describe(track.values)}", advice="use one precision for both calls")
     if name == "training":

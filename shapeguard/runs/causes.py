@@ -11,6 +11,8 @@ from shapeguard.runs.eager import eager_tracks
 from shapeguard.runs.families import Family
 from shapeguard.runs.owners import Batches, place
 from shapeguard.runs.series import Value
+from shapeguard.runs.steady import Again
+from shapeguard.runs.totals import late
 from shapeguard.runs.tracks import Followed, Label, Track, follow
 from shapeguard.runs.values import Process, Site
 
@@ -81,6 +83,7 @@ class Explained:
     labels: Mapping[int, Label] = field(default_factory=dict)
     """By the number of the region."""
     families: tuple[Family, ...] = ()
+    again: Again = Again()
 
 
 def explain(process: Process) -> Explained:
@@ -89,7 +92,20 @@ def explain(process: Process) -> Explained:
     own, found = eager_tracks(process, followed.tracks)
     batches = Batches(process.batches)
     causes = [_cause(track, batches) for track in (*followed.tracks, *own)]
-    return Explained(causes=tuple(_ordered(causes)), labels=followed.labels, families=tuple(found))
+    return Explained(
+        causes=tuple(_ordered(causes)),
+        labels=followed.labels,
+        families=tuple(found),
+        again=_again(process, followed, own),
+    )
+
+
+def _again(process: Process, followed: Followed, own: Sequence[Track]) -> Again:
+    eager = {event.n for track in (*followed.tracks, *own) for event in track.eager}
+    return Again(
+        regions=sum(followed.labels[region.region].kind != "first" for region in late(process, regions=True)),
+        eager=sum(compile.n in eager for compile in late(process, regions=False)),
+    )
 
 
 def merge(ranks: Sequence[Sequence[Cause]]) -> tuple[Cause, ...]:
@@ -126,11 +142,12 @@ def _cause(track: Track, batches: Batches) -> Cause:
     what = remedy(track, where)
     events = (*track.events, *track.eager)
     ops = Counter(event.name for event in track.eager)
+    name = track.at.path
     return Cause(
         kind=track.kind,
-        input=track.at.path,
+        input=name,
         dim=track.at.dim,
-        also=tuple(dict.fromkeys(at.path for at in track.also if at.path != track.at.path)),
+        also=tuple(dict.fromkeys(at.path for at in track.also if at.path not in (name, f"len({name})"))),
         values=tuple(track.values),
         count=len(track.events),
         eager=len({event.key or event.n for event in track.eager}),

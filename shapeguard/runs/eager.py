@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from shapeguard.runs.families import Family, families
 from shapeguard.runs.series import whole
 from shapeguard.runs.tracks import Track
-from shapeguard.runs.values import Process
+from shapeguard.runs.values import Compile, Process
 
 
 def eager_tracks(process: Process, regions: Sequence[Track]) -> tuple[list[Track], list[Family]]:
@@ -21,7 +21,8 @@ def eager_tracks(process: Process, regions: Sequence[Track]) -> tuple[list[Track
             groups.append([family])
         else:
             home.append(family)
-    tracks = [_track(group) for group in groups if _matters(group, process.warmup_steps)]
+    share = _again(process.compiles, found)
+    tracks = [_track(group) for group in groups if _matters(group, process.warmup_steps) and _is_again(group, share)]
     return sorted(tracks, key=lambda track: track.first.n), found
 
 
@@ -51,6 +52,29 @@ def _rank(family: Family) -> int:
     if family.op.startswith("cat"):
         return 0
     return 1 if family.at.kind == "shape" else 2
+
+
+Share = dict[tuple[tuple[str, int], int], float]
+
+
+def _again(compiles: Sequence[Compile], found: Sequence[Family]) -> Share:
+    """Give, by line and step, which share of the keys that came there are known calls with another size."""
+    known = {event.n for family in found for event in family.events[1:]}
+    counts: dict[tuple[tuple[str, int], int], list[int]] = {}
+    for compile in compiles:
+        if compile.is_eager:
+            count = counts.setdefault((compile.file_line, compile.step), [0, 0])
+            count[0] += 1
+            count[1] += compile.n in known
+    return {place: again / whole for place, (whole, again) in counts.items()}
+
+
+def _is_again(group: Sequence[Family], share: Share) -> bool:
+    """Two parts of a model (a tower for pictures, one for text) have operators in common, but few.
+
+    Where a program compiles again, most of what comes at that step came before in another size.
+    """
+    return any(share[event.file_line, event.step] >= 0.5 for family in group for event in family.events[1:])
 
 
 def _matters(group: Sequence[Family], warmup_steps: int) -> bool:

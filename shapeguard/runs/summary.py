@@ -11,7 +11,7 @@ from shapeguard.runs.eager import growing
 from shapeguard.runs.families import Family
 from shapeguard.runs.graphs import Graph, Operator, graphs, more, operators
 from shapeguard.runs.ranks import Divergence, divergence
-from shapeguard.runs.steady import Steadiness, steadiness
+from shapeguard.runs.steady import Again, Steadiness, steadiness
 from shapeguard.runs.totals import Totals, count, most
 from shapeguard.runs.values import Fallback, Placement, Process, Run, Site
 
@@ -76,7 +76,11 @@ def summarise(run: Run, ended: Ended | None = None) -> Summary:
         families: list[Family] = [family for why in explained[rank] for family in why.families]
         rows = more(rows, operators(found, growing(families)))
     figures = most(list(totals.values()))
-    steady = steadiness(run.processes, figures)
+    again = Again(
+        regions=max((sum(why.again.regions for why in found) for found in explained.values()), default=0),
+        eager=max((sum(why.again.eager for why in found) for found in explained.values()), default=0),
+    )
+    steady = steadiness(run.processes, figures, again)
     return Summary(
         command=_command(run),
         ended=ended or _ended(run),

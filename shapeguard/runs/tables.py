@@ -67,8 +67,7 @@ def cost(cause: Cause) -> str:
 def what(cause: Cause) -> str:
     """Give a cause in words: `input_ids dim 1 = 9, 13, 7: 3 lengths, no pattern`."""
     if cause.kind == "limit":
-        limit = cause.values[0] if cause.values else ""
-        return f"{cause.pattern} ({limit} graphs of the code at {cause.input})" if cause.input else cause.pattern
+        return f"{cause.pattern} ({cause.values[0]} graphs)"
     if cause.kind == "guard":
         return f"{cause.pattern}: {cause.guard}"
     if cause.kind == "mode":

@@ -12,6 +12,7 @@ from shapeguard.runs.values import Compile
 
 Value = int | str
 Modes = tuple[tuple[str, str], ...]
+_WRAPPER = "_dynamo/external_utils.py"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,11 +74,14 @@ def follow(compiles: Iterable[Compile]) -> Followed:
     return found
 
 
-def _by_code(compiles: Iterable[Compile]) -> dict[tuple[object, int], list[Compile]]:
-    groups: dict[tuple[object, int], list[Compile]] = {}
+def _by_code(compiles: Iterable[Compile]) -> dict[tuple[object, ...], list[Compile]]:
+    groups: dict[tuple[object, ...], list[Compile]] = {}
     for compile in compiles:
         if compile.kind == "region":
-            groups.setdefault((compile.code or compile.site, compile.instance), []).append(compile)
+            # Dynamo compiles every whole module in one wrapper of its own; there only the model tells them apart.
+            wrapper = compile.code is not None and compile.code.file.endswith(_WRAPPER)
+            model = compile.model if wrapper else ""
+            groups.setdefault((compile.code or compile.site, compile.instance, model), []).append(compile)
     return groups
 
 

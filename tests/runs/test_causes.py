@@ -132,7 +132,7 @@ def test_a_list_of_another_length_is_a_value_not_a_shape(run: Writer) -> None:
         run.region(*(tensor(f"group[{i}]", 2, 8, dtype="float32") for i in range(length)))
     (cause,) = causes(run)
     assert brief(cause) == ("value", "group", None, (4, 2), 1)
-    assert cause.pattern == "length of the list: 4, then 2"
+    assert cause.pattern == "4, then 2: the length of the list"
 
 
 def test_an_input_that_is_sometimes_missing_is_named(run: Writer) -> None:
@@ -374,4 +374,22 @@ def test_another_object_of_the_same_class_is_no_cause(run: Writer) -> None:
     for guard in guards:
         run.step()
         run.region(tensor("x", 4, 9), guard=guard)
+    assert causes(run) == []
+
+
+def test_two_whole_models_in_dynamos_wrapper_are_not_compared(run: Writer) -> None:
+    wrapper = {"file": "_dynamo/external_utils.py", "line": 67, "function": "inner"}
+    run.step()
+    run.region(tensor("args[0]", 4, 9), code=wrapper, model="Encoder")
+    run.step()
+    run.region(tensor("args[0]", 2, 5), code=wrapper, model="Decoder")
+    assert causes(run) == []
+
+
+def test_towers_that_share_a_few_operators_are_not_one_call(run: Writer) -> None:
+    for length, ops in ((5, ("conv", "add.Tensor", "gelu", "tanh")), (8, ("embedding", "add.Tensor", "silu", "rsqrt"))):
+        run.step("generate")
+        run.step("generate")
+        for op in ops:
+            run.eager(op, tensor("self", 1, length, 32, dtype="float32"))
     assert causes(run) == []
