@@ -83,7 +83,7 @@ class Explained:
     labels: Mapping[int, Label] = field(default_factory=dict)
     """By the number of the region."""
     families: tuple[Family, ...] = ()
-    again: Again = Again()
+    again: Again = field(default_factory=Again)
 
 
 def explain(process: Process) -> Explained:
