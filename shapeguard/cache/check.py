@@ -1,0 +1,183 @@
+"""`verify`: is every row a record that can be read and found, and if not, mend what can be mended."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from diskcache.core import DBNAME
+
+from shapeguard.cache import codec
+from shapeguard.cache.disk import RAW
+from shapeguard.cache.insides import Row, Rows
+from shapeguard.cache.location import prepare
+from shapeguard.cache.store import GraphCache, border, tag
+from shapeguard.core.errors import CacheError
+from shapeguard.core.graphs import GraphRecord
+
+_FILES = ("", "-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Something wrong with the store, and what was done about it."""
+
+    where: str
+    message: str
+    mended: str = ""
+    """What was done; empty where nothing was."""
+    is_note: bool = False
+    """Nothing is broken: a record of a newer shapeguard."""
+
+
+def check(folder: Path, *, repair: bool = False) -> list[Trouble]:
+    """Look at every row of the cache; with `repair`, mend it so that a second look finds nothing."""
+    store = prepare(folder).resolve()
+    try:
+        with border(folder):
+            rows = Rows(store)
+    except CacheError as error:
+        return (
+            [_replaced(folder, store, str(error.message))] if repair else [Trouble(where=DBNAME, message=error.message)]
+        )
+    try:
+        with border(folder):
+            broken = [str(text) for (text,) in rows.run("PRAGMA integrity_check(20)").fetchall() if text != "ok"]
+            if not broken:
+                return _rows(rows, repair=repair)
+    except CacheError as error:
+        broken = [error.message]
+    finally:
+        rows.close()
+    if repair:
+        return [_replaced(folder, store, broken[0])]
+    return [Trouble(where=DBNAME, message=f"the database is damaged: {text}") for text in broken]
+
+
+def _rows(rows: Rows, *, repair: bool) -> list[Trouble]:
+    found = []
+    bad = []
+    moved: list[tuple[int, str]] = []
+    for row in rows.every():
+        trouble, right_tag = _judged(rows, row)
+        if trouble is None:
+            continue
+        if right_tag:
+            moved.append((row.rowid, right_tag))
+        elif not trouble.is_note:
+            bad.append(row.rowid)
+        done = "" if trouble.is_note or not repair else "indexed anew" if right_tag else "removed"
+        found.append(Trouble(where=trouble.where, message=trouble.message, mended=done, is_note=trouble.is_note))
+    if repair:
+        rows.remove(bad)
+        with rows.transact():
+            for rowid, right in moved:
+                rows.run("UPDATE Cache SET tag = ? WHERE rowid = ?", (right, rowid))
+    if not rows.counts_are_right():
+        mended = "counted anew" if repair and rows.mend_counts() else ""
+        found.append(Trouble(where="counts", message="the number of records it states is wrong", mended=mended))
+    return found
+
+
+def _judged(rows: Rows, row: Row) -> tuple[Trouble | None, str]:
+    """Judge one row: what is wrong with it, and the tag it should have if that is all."""
+    where = str(row.key)[:40] if isinstance(row.key, str) else f"row {row.rowid}"
+
+    def trouble(message: str, *, is_note: bool = False) -> Trouble:
+        return Trouble(where=where, message=message, is_note=is_note)
+
+    if row.raw != 1 or not isinstance(row.key, str) or not codec.is_id(row.key):
+        return trouble("its key is not one that shapeguard writes; it was not read"), ""
+    if row.mode != RAW or row.filename is not None:
+        kind = "a pickle" if row.mode == 4 else "a value of another kind"
+        return trouble(f"it holds {kind}, which shapeguard never writes; it was not read"), ""
+    if row.size > codec.MAX_BYTES:
+        return trouble(f"it has {row.size} bytes, more than any record"), ""
+    value = rows.value_of(row.rowid)
+    try:
+        record = _record(row.key, value)
+    except codec.NewerSchemaError as error:
+        return trouble(error.message, is_note=True), ""
+    except CacheError as error:
+        return trouble(error.message), ""
+    if row.tag != tag(record):
+        return trouble("it is indexed under another model"), tag(record)
+    return None, ""
+
+
+def _record(key: str, value: Any) -> GraphRecord:
+    if not isinstance(value, bytes):
+        raise CacheError("its value is no bytes")
+    record = codec.decode(value)
+    if record.key.id != key:
+        raise CacheError("it is the record of another graph")
+    return record
+
+
+def _replaced(folder: Path, store: Path, reason: str) -> Trouble:
+    """Save the records that can be read into a new database, and set the broken one aside."""
+    aside = _aside(store)
+    for suffix in _FILES:
+        path = store / f"{DBNAME}{suffix}"
+        if os.path.lexists(path):
+            path.rename(aside / path.name)
+    num_saved = 0
+    with GraphCache(folder) as cache:
+        for record in _salvaged(aside / DBNAME):
+            cache.put(record)
+            num_saved += 1
+    done = f"{num_saved} records saved into a new one, the old one is in {aside.name}"
+    return Trouble(where=DBNAME, message=reason, mended=done)
+
+
+def _aside(store: Path) -> Path:
+    number = 1
+    while True:
+        aside = store / f"broken-{number}"
+        try:
+            aside.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+            continue
+        return aside
+
+
+def _salvaged(database: Path) -> Iterator[GraphRecord]:
+    """Give the records of a broken database that can still be read; links are not followed."""
+    if database.is_symlink() or not database.is_file():
+        return
+    con = sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True)
+    con.execute("PRAGMA trusted_schema = OFF")
+    con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * codec.MAX_BYTES)
+    try:
+        yield from _readable(con)
+    finally:
+        con.close()
+
+
+def _readable(con: sqlite3.Connection) -> Iterator[GraphRecord]:
+    # By row number and one at a time: a damaged page then costs the rows on it and no more.
+    try:
+        (last,) = con.execute("SELECT MAX(rowid) FROM Cache").fetchone()
+    except (sqlite3.Error, TypeError):
+        return
+    misses = 0
+    for rowid in range(1, min(int(last or 0), 10_000_000) + 1):
+        try:
+            row = con.execute(
+                "SELECT key, value FROM Cache WHERE rowid = ? AND raw = 1 AND mode = 1", (rowid,)
+            ).fetchone()
+            if row is not None and isinstance(row[0], str):
+                yield _record(row[0], row[1])
+            misses = 0
+        except CacheError:
+            continue
+        except sqlite3.Error:
+            misses += 1
+            if misses > 100_000:
+                return

@@ -1,0 +1,67 @@
+"""Where the cache lies, and whether that folder is fit to be used."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from shapeguard.core.errors import CacheError
+
+STORE = "v1"
+"""Folder of the records below the cache's own; another layout would get another name."""
+_TAG = "CACHEDIR.TAG"
+_TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by shapeguard: it can be made again.\n"
+_HINT = "give another with SHAPEGUARD_CACHE_DIR, or set SHAPEGUARD_NO_CACHE=1"
+
+
+def default_folder(environment: Mapping[str, str], setting: str = "") -> Path:
+    """Give the cache's folder: as set, or `$XDG_CACHE_HOME/shapeguard`."""
+    given = setting or environment.get("SHAPEGUARD_CACHE_DIR", "")
+    if given:
+        return Path(given).expanduser()
+    home = environment.get("XDG_CACHE_HOME", "")
+    # The XDG specification: a relative path there is to be ignored.
+    base = Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache"
+    return base / "shapeguard"
+
+
+def prepare(folder: Path) -> Path:
+    """Make the folder, private and marked as a cache, and give the folder of its records; `CacheError` if unfit."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store = folder / STORE
+        store.mkdir(mode=0o700, exist_ok=True)
+        _refuse_unsafe(folder)
+        _refuse_link(store)
+        tag = folder / _TAG
+        if not os.path.lexists(tag):
+            tag.write_text(_TAG_TEXT, encoding="utf-8")
+    except OSError as error:
+        raise CacheError(f"cannot use the cache folder {folder}: {error.strerror or error}", hint=_HINT) from error
+    return store
+
+
+def _refuse_unsafe(folder: Path) -> None:
+    found = folder.stat()
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        raise CacheError(f"the cache folder {folder} can be written by everyone", hint=f"chmod 700 {folder}")
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink() or not path.is_dir():
+        raise CacheError(f"{path} is no plain folder", hint="remove it, or give another with SHAPEGUARD_CACHE_DIR")
+
+
+def plain_file(path: Path) -> bool:
+    """Whether a file is there; `CacheError` where something else stands at its place, such as a link."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CacheError(f"cannot look at {path}: {error.strerror or error}", hint=_HINT) from error
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise CacheError(f"{path} is no plain file", hint="remove it: the cache is not to lead anywhere else")
+    return True
