@@ -27,10 +27,15 @@ def remedy(track: Track, place: Place) -> Remedy:
     if track.kind == "mode":
         return _mode(track)
     pattern, advice = _OTHERS.get(track.kind, _OTHERS["guard"])
-    return Remedy(pattern=pattern or describe(track.values), advice=advice)
+    rules = ("SG401",) if track.kind == "dynamic" else ()
+    return Remedy(pattern=pattern or describe(track.values), advice=advice, rules=rules)
 
 
 _OTHERS = {
+    "dynamic": (
+        "marked dynamic, which Neuron refuses",
+        "leave out mark_dynamic and dynamic=True, and pad to fixed sizes",
+    ),
     "dtype": ("", "cast every input to one dtype before the call"),
     "layout": ("", "give the input one memory layout: call `.contiguous()` before the call, or cut it the same way"),
     "device": ("", "keep this input on one device in every call"),
@@ -50,6 +55,9 @@ def _shape(track: Track, place: Place) -> Remedy:
         return Remedy(
             pattern=describe(track.values), advice="resize every picture to one size before the model sees it"
         )
+    if pattern.startswith("grows") and not place.role:
+        advice = "pad it to one fixed length; a buffer is allocated once at its full length and written into"
+        return Remedy(pattern=pattern, advice=advice)
     if place.role == "tokenize":
         rules: tuple[str, ...] = ("SG301",)
     else:

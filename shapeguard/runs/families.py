@@ -86,7 +86,28 @@ def _families(calls: Sequence[Compile]) -> list[Family]:
             if value not in family.seen and family.events[-1].step != call.step:
                 family.seen[value] = None
                 family.events.append(call)
+    for family in grouped.values():
+        _unpack(family)
     return _largest(grouped.values())
+
+
+def _unpack(family: Family) -> None:
+    """Turn sizes that are a list (`zeros` takes one) into the one size in it that varies."""
+    lists = [_sizes(value) for value in family.seen]
+    if family.at.kind != "value" or len({len(sizes) for sizes in lists}) != 1:
+        return
+    varying = [column for column in zip(*lists, strict=True) if len(set(column)) > 1]
+    if len(varying) == 1:
+        dim = list(zip(*lists, strict=True)).index(varying[0])
+        family.at = Position("value", f"{family.at.path}[{dim}]")
+        family.seen = dict.fromkeys(varying[0])
+
+
+def _sizes(value: Value) -> list[int]:
+    if not isinstance(value, str) or not value.startswith(("[", "(")):
+        return []
+    parts = [number(part.strip()) for part in value[1:-1].split(",")]
+    return [part for part in parts if isinstance(part, int)]
 
 
 def _largest(found: Iterable[Family]) -> list[Family]:

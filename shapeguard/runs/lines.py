@@ -8,6 +8,7 @@ from sys import intern
 from typing import Any, TypeVar
 
 from shapeguard.runs.values import (
+    DYNAMIC,
     Batch,
     Compile,
     Fallback,
@@ -190,7 +191,7 @@ def _new_input(row: Mapping[str, Any]) -> Input:
     device = str(row.get("device") or "")
     return Input(
         path=str(row.get("path", "")),
-        shape=tuple(int(size) if isinstance(size, int) else -1 for size in row.get("shape") or ()),
+        shape=tuple(int(size) if isinstance(size, int) else DYNAMIC for size in row.get("shape") or ()),
         dtype=str(row.get("dtype", "")).removeprefix("torch."),
         layout=str(row.get("layout") or ""),
         device="" if device.startswith("neuron") else device,

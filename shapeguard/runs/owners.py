@@ -11,7 +11,6 @@ from shapeguard.runs.values import Batch, Compile, Site
 
 BATCH_ROLES = ("loader", "collate")
 LENGTH_ROLES = ("collate", "tokenize", "loader")
-GENERATE_ROLES = ("move", "tokenize")
 _ENOUGH = 20
 """Batches of one size that are looked at."""
 
@@ -75,7 +74,8 @@ def is_batch_dim(track: Track) -> bool:
 
 def _wanted(track: Track) -> tuple[str, ...]:
     if track.first.phase == "generate":
-        return GENERATE_ROLES
+        # A size that grows with every step is owned by the move; prompts of many lengths by what tokenizes them.
+        return ("tokenize",) if track.events or track.detail else ("move", "tokenize")
     return BATCH_ROLES if is_batch_dim(track) else LENGTH_ROLES
 
 

@@ -31,6 +31,8 @@ def steadiness(processes: Sequence[Process], totals: Totals, again: Again) -> St
     compiles = [c for process in processes for c in process.compiles if c.is_region or c.is_eager or c.is_graph]
     if not processes:
         return Steadiness(verdict="no process of the program imported torch: nothing was seen")
+    if not compiles and totals.failed:
+        return Steadiness(verdict=f"nothing compiled: {totals.failed} region{'s' * (totals.failed != 1)} failed")
     if not compiles:
         return Steadiness(verdict="no forward of a model and no compile was seen")
     last = max(compile.step for compile in compiles)

@@ -57,6 +57,8 @@ _ROLES = {"collate": "makes the batch", "tokenize": "tokenizes", "loader": "make
 def cost(cause: Cause) -> str:
     """Give what a cause cost: `3 regions, 12 eager signatures`."""
     parts = [f"{cause.count} more region{'s' if cause.count != 1 else ''}"] if cause.count else []
+    if cause.kind == "dynamic":
+        parts = [f"{cause.count} region{'s' if cause.count != 1 else ''} not compiled"]
     if cause.kind == "limit":
         parts = [f"{cause.count} code object{'s' if cause.count != 1 else ''} from step {cause.first_step} on"]
     if cause.eager:
@@ -72,6 +74,8 @@ def what(cause: Cause) -> str:
         return f"{cause.pattern}: {cause.guard}"
     if cause.kind == "mode":
         return cause.pattern
+    if cause.kind == "dynamic":
+        return f"{cause.input} dim {cause.dim} is {cause.pattern}"
     dim = f" dim {cause.dim}" if cause.dim is not None else ""
     kind = f" {cause.kind}" if cause.kind in ("dtype", "layout", "device") else ""
     return f"{_operators(cause)}{cause.input}{dim}{kind} = {_values(cause)}{_also(cause)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from shapeguard.core.events import Outcome
 from shapeguard.runs.compare import ALWAYS_GUARDED, Change, Position, changes, nearest, value_at
 from shapeguard.runs.guards import from_guard, is_another_object
-from shapeguard.runs.values import Compile
+from shapeguard.runs.values import DYNAMIC, Compile
 
 Value = int | str
 Modes = tuple[tuple[str, str], ...]
@@ -66,7 +66,7 @@ def follow(compiles: Iterable[Compile]) -> Followed:
         seen = [region for region in regions if region.is_region]
         tracks = _tracks(seen, found.labels)
         late = [region for region in regions if region.outcome == Outcome.LIMIT]
-        found.tracks += tracks
+        found.tracks += [*tracks, *_refused(regions)]
         if late:
             found.labels.update({region.region: Label(kind="limit") for region in late})
             found.tracks.append(_limit(late, seen))
@@ -88,6 +88,18 @@ def _by_code(compiles: Iterable[Compile]) -> dict[tuple[object, ...], list[Compi
 def _limit(late: Sequence[Compile], seen: Sequence[Compile]) -> Track:
     limit = max((region.limit for region in late), default=0) or len(seen)
     return Track(kind="limit", at=Position("limit", str(late[0].code or "")), values=[limit], events=list(late))
+
+
+def _refused(regions: Iterable[Compile]) -> list[Track]:
+    """Give the inputs that were marked dynamic, which Neuron refuses."""
+    found: dict[Position, Track] = {}
+    for region in regions:
+        dynamic = ((row.path, dim) for row in region.inputs for dim, size in enumerate(row.shape) if size == DYNAMIC)
+        path, dim = next(dynamic, ("", 0))
+        if region.outcome == Outcome.FAILED and path:
+            at = Position("dynamic", path, dim)
+            found.setdefault(at, Track(kind="dynamic", at=at, values=["dynamic"])).events.append(region)
+    return list(found.values())
 
 
 def _tracks(regions: Sequence[Compile], labels: dict[int, Label]) -> list[Track]:
@@ -205,11 +217,11 @@ def _derived(at: Position) -> bool:
 
 
 def _rank(at: Position) -> int:
-    """Prefer the input a user knows: ids before masks, masks before caches."""
+    """Prefer the input a user knows: ids before caches, caches before masks."""
     name = at.path.lower()
-    if "past" in name or "cache" in name or "key_values" in name:
-        return 3
     if "mask" in name or "position" in name or "label" in name:
+        return 3
+    if "past" in name or "cache" in name or "key_values" in name:
         return 2
     return 0 if "input" in name or "ids" in name else 1
 

@@ -9,6 +9,8 @@ from shapeguard.core.events import REGION_KINDS, Outcome
 
 SEEN = (Outcome.COMPILED, Outcome.SHARED)
 """Outcomes of a region that was handed to the backend and got its graphs."""
+DYNAMIC = -1
+"""Stands for a size that was symbolic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

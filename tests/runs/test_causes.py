@@ -393,3 +393,30 @@ def test_towers_that_share_a_few_operators_are_not_one_call(run: Writer) -> None
         for op in ops:
             run.eager(op, tensor("self", 1, length, 32, dtype="float32"))
     assert causes(run) == []
+
+
+def test_a_dimension_marked_dynamic_is_named(run: Writer) -> None:
+    row = {"path": "x", "shape": ["s0", 8], "dtype": "float32", "layout": ""}
+    run.compile("region", "failed", region=1, key="", code=site(5), site=site(9), inputs=[row])
+    (cause,) = causes(run)
+    assert (cause.kind, cause.input, cause.dim, cause.count, cause.rules) == ("dynamic", "x", 0, 1, ("SG401",))
+    assert run.judge().steadiness.verdict == "nothing compiled: 1 region failed"
+
+
+def test_a_buffer_made_for_each_budget_is_counted_with_the_cache_that_grew(run: Writer) -> None:
+    for budget in (11, 15, 19):
+        run.step("generate")
+        run.eager("zeros", constants=[{"path": "size", "value": f"[1, 2, {budget}, 8]"}])
+        run.step("generate")
+        run.region(tensor("attention_mask", 1, 1, 1, budget), tensor("cache.layers[0].keys", 1, 2, budget, 8))
+    (cause,) = causes(run)
+    assert (cause.input, cause.count, cause.eager, cause.rules) == ("cache.layers[0].keys", 2, 2, ("SG203",))
+
+
+def test_a_cache_written_by_hand_that_grows_is_to_be_allocated_once(run: Writer) -> None:
+    for length in range(1, 6):
+        run.step("eval")
+        run.region(tensor("args[1]", 1, length, 16))
+    (cause,) = causes(run)
+    assert cause.pattern == "grows by 1 each time"
+    assert cause.advice == "pad it to one fixed length; a buffer is allocated once at its full length and written into"
