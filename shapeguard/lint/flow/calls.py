@@ -96,7 +96,7 @@ class Invocation:
         return [value for node in self.argument(name, position) for value in self.flow.values(node)]
 
     def constant(self, name: str, position: int | None = None, *, default: object = ...) -> object:
-        """Give the one constant passed: the default where it surely is not given, Ellipsis where that cannot be told."""
+        """Give the one constant passed: the default where surely none is, Ellipsis where that cannot be told."""
         given = self.argument(name, position)
         if not given:
             return default if self.is_complete else ...

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import warnings
 from collections.abc import Sequence
 
 import libcst as cst
 
 from shapeguard.core.finding import Finding
-from shapeguard.lint.flow.flow import Flow
+from shapeguard.lint.flow.facts import Facts
 from shapeguard.lint.flow.spans import Places
 from shapeguard.lint.rule import Match, Rule
 from shapeguard.lint.visit import Context, SourceError
 
-_BOM = "\ufeff"
+_TOO_DEEP = "nested too deeply to be checked"
+_BRACKETS = 200
+# A run of words and operators, each of which may open one more level; atomic, so that it takes no step back.
+_CHAIN = re.compile(r"(?:(?>\w+|[-+~*/%@&|^<>=!.,:\[\](){}])(?>[ \t]*)){4000}")
 
 
 def check(source: str, *, rules: Sequence[type[Rule]], context: Context) -> list[Finding]:
     """Give what the rules report, in the order of the text."""
     module = parse(source)
     try:
-        matches = _matches(Flow(module), rules, context)
+        matches = _matches(Facts(module), rules, context)
         return _findings(module, source, matches, context) if matches else []
     except RecursionError:
-        raise SourceError("nested too deeply to be checked") from None
+        raise SourceError(_TOO_DEEP) from None
 
 
 def parse(source: str) -> cst.Module:
     """Parse the text; `SourceError` says where it does not."""
+    _refuse_depth(source)
     try:
         return cst.parse_module(source)
     except cst.ParserSyntaxError as error:
@@ -35,7 +42,31 @@ def parse(source: str) -> cst.Module:
         raise SourceError(f"cannot be parsed: {type(error).__name__}") from None
 
 
-def _matches(flow: Flow, rules: Sequence[type[Rule]], context: Context) -> list[Match]:
+def _refuse_depth(source: str) -> None:
+    """Refuse what nests too deeply: libcst's parser has no limit, and takes the process down with it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (RecursionError, MemoryError):
+        raise SourceError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+    except SyntaxError as error:
+        # Perhaps the syntax of a newer Python. What Python itself found too deep is not.
+        if "too many" in error.msg or _CHAIN.search(source) or _depth(source) > _BRACKETS:
+            raise SourceError(_TOO_DEEP, error.lineno or 0) from None
+
+
+def _depth(source: str) -> int:
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[\](){}]", source):
+        depth += 1 if bracket in "[({" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _matches(flow: Facts, rules: Sequence[type[Rule]], context: Context) -> list[Match]:
     active = [rule(flow, context) for rule in rules if context.neuron or not rule.neuron_only]
     for call in flow.calls:
         for rule in active:

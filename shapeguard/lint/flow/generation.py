@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,22 @@ if TYPE_CHECKING:
 
 INPUTS = ("inputs", "input_ids", "attention_mask")
 _ASSISTED = ("assistant_model", "prompt_lookup_num_tokens", "assistant_tokenizer", "custom_generate", "use_mtp")
-_NOT_MODELS = ("foreign", "local", "local-model", "pipeline", "tokenizer", "processor", "config", "function", "constant")
+_NOT_MODELS = (
+    "foreign",
+    "local",
+    "local-model",
+    "pipeline",
+    "tokenizer",
+    "processor",
+    "config",
+    "function",
+    "constant",
+)
 _NO_FORWARD = frozenset({"generate", "decode", "batch_decode", "keys", "items", "to", "cuda", "get", "update", "pop"})
+
+_WITH_ENCODER = re.compile(
+    r"t5|bart(?!h)|whisper|pegasus|marian|nllb|m2m100|seq2seq|encoder_decoder|decoder_input_ids", re.I
+)
 
 
 class Generation:
@@ -50,10 +65,15 @@ class Generation:
             return ""
         kinds = self.flow.kinds(receiver)
         known = {kind.rstrip("?") for kind in kinds}
+        if self.settings("decoder_input_ids"):
+            return "encoder-decoder"
         if known & {"decoder", "encoder-decoder", "vision"}:
             # Where several may be meant, the one that allows least is taken.
             return next(kind for kind in ("encoder-decoder", "vision", "decoder") if kind in known)
         if known & set(_NOT_MODELS) or not self._uses_transformers:
+            return ""
+        if path_of(receiver).removeprefix("self.").count("."):
+            # What lies in an object from elsewhere may be a model of any library.
             return ""
         if not self.trace.producers and not known & MODELS - {"model"} and "model" not in kinds:
             return ""
@@ -63,12 +83,17 @@ class Generation:
     def _guess(self) -> str:
         """The models that the file names, where this one cannot be seen."""
         sorts = {classify(name.split(".")[-1]) for name in self.flow.imported if name.startswith("transformers.")}
-        if "encoder-decoder" in sorts:
+        if "encoder-decoder" in sorts or self._encodes:
             return "encoder-decoder"
         makers = {maker for maker, _ in self.trace.producers}
         if "vision" in sorts or "processor" in makers:
             return "vision"
         return "unknown" if makers else "model"
+
+    @cached_property
+    def _encodes(self) -> bool:
+        """Whether something in the file hints at a model with an encoder."""
+        return any(_WITH_ENCODER.search(name) for name in self.flow.words)
 
     @cached_property
     def _uses_transformers(self) -> bool:
@@ -95,7 +120,9 @@ class Generation:
         for arg in node.args:
             if arg.keyword is not None and arg.keyword.value == "device_map" and is_cpu(self.flow, arg.value):
                 return True
-        return method(node) == "cpu" or (method(node) == "to" and bool(node.args) and is_cpu(self.flow, node.args[0].value))
+        return method(node) == "cpu" or (
+            method(node) == "to" and bool(node.args) and is_cpu(self.flow, node.args[0].value)
+        )
 
     def settings(self, name: str) -> list[Value]:
         """Give what a setting may be: passed, or in the `GenerationConfig`; nothing where it is not set."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _MODULES = ("Module", "LightningModule", "PreTrainedModel")
 _OFF_GRAPH = frozenset({"numpy", "cpu", "tolist", "item"})
 _NEUTRAL = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "to", "expand", "t", "transpose", "detach"})
-_LOGICAL = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isin", "isnan", "isinf", "bool", "logical_and", "logical_or", "logical_not"})
+_LOGICAL = frozenset(
+    {"eq", "ne", "gt", "lt", "ge", "le", "isin", "isnan", "isinf", "bool", "logical_and", "logical_or", "logical_not"}
+)
 
 
 def in_graph(flow: Flow, node: cst.CSTNode) -> bool:
@@ -123,7 +125,9 @@ def is_mask(flow: Flow, node: cst.CSTNode, depth: int = 0) -> bool:
         comparison = node.comparisons[0]
         if isinstance(comparison.operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn)):
             return False
-        return len(node.comparisons) == 1 and (is_tensor(flow, node.left) or is_tensor(flow, comparison.comparator))
+        return len(node.comparisons) == 1 and (
+            is_tensor(flow, node.left, depth + 1) or is_tensor(flow, comparison.comparator, depth + 1)
+        )
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert):
         return is_mask(flow, node.expression, depth + 1)
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.BitAnd, cst.BitOr)):
@@ -133,8 +137,10 @@ def is_mask(flow: Flow, node: cst.CSTNode, depth: int = 0) -> bool:
     if isinstance(node, (cst.Name, cst.Attribute)):
         values = flow.values(node)
         found = [value for value in values if value.node is not node]
-        return bool(found) and len(found) == len(values) and all(
-            v.kind in ("other", "call") and is_mask(flow, v.node, depth + 1) for v in found
+        return (
+            bool(found)
+            and len(found) == len(values)
+            and all(v.kind in ("other", "call") and is_mask(flow, v.node, depth + 1) for v in found)
         )
     return False
 
@@ -182,8 +188,41 @@ def is_tensor(flow: Flow, node: cst.CSTNode, depth: int = 0) -> bool:
 
 
 _TENSOR_METHODS = frozenset(
-    "argmax sum cumsum float long int view reshape squeeze unsqueeze max min abs softmax sigmoid detach clone to bool "
-    "transpose permute flatten contiguous type masked_fill any all eq ne gt lt ge le".split()
+    [
+        "argmax",
+        "sum",
+        "cumsum",
+        "float",
+        "long",
+        "int",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "max",
+        "min",
+        "abs",
+        "softmax",
+        "sigmoid",
+        "detach",
+        "clone",
+        "to",
+        "bool",
+        "transpose",
+        "permute",
+        "flatten",
+        "contiguous",
+        "type",
+        "masked_fill",
+        "any",
+        "all",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+    ]
 )
 _TEXT = ("input_ids", "labels", "mask", "hidden", "logits", "tensor", "targets", "embeds", "states")
 

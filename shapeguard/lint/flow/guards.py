@@ -10,13 +10,16 @@ import libcst as cst
 from shapeguard.lint.flow.index import text_of
 from shapeguard.lint.flow.reach import ancestors
 from shapeguard.lint.flow.scope import path_of
+from shapeguard.lint.flow.values import method
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.flow import Flow
 
 OTHERS = frozenset({"cuda", "gpu", "mps", "xpu", "npu", "hpu", "rocm", "hip", "tpu", "cpu", "directml", "mlu", "musa"})
 _COUNTS = frozenset({"device_count", "is_available", "is_bf16_supported", "get_device_capability"})
-_ASKING = frozenset({"use", "has", "have", "is", "on", "with", "no", "not", "n", "available", "num", "count", "enabled"})
+_ASKING = frozenset(
+    {"use", "has", "have", "is", "on", "with", "no", "not", "n", "available", "num", "count", "enabled"}
+)
 _LEAVING = (cst.Return, cst.Raise)
 
 
@@ -27,12 +30,17 @@ def never_on_neuron(flow: Flow, node: cst.CSTNode) -> bool:
             taken = child is parent.body
             if child is not parent.test and other_device(flow, parent.test, taken):
                 return True
-        elif isinstance(parent, (cst.IndentedBlock, cst.Module)) and _left_before(flow, parent.body, child):
-            return True
-        elif isinstance(parent, cst.BooleanOperation) and child is parent.right:
-            if other_device(flow, parent.left, isinstance(parent.operator, cst.And)):
+        elif isinstance(parent, (cst.IndentedBlock, cst.Module)):
+            if _left_before(flow, parent.body, child):
                 return True
+        elif isinstance(parent, cst.BooleanOperation) and _left_out(flow, parent, child):
+            return True
     return False
+
+
+def _left_out(flow: Flow, operation: cst.BooleanOperation, child: cst.CSTNode) -> bool:
+    is_and = isinstance(operation.operator, cst.And)
+    return child is operation.right and other_device(flow, operation.left, is_and)
 
 
 def _left_before(flow: Flow, body: Sequence[cst.BaseStatement], child: cst.CSTNode) -> bool:
@@ -40,11 +48,13 @@ def _left_before(flow: Flow, body: Sequence[cst.BaseStatement], child: cst.CSTNo
         if statement is child:
             return False
         if isinstance(statement, cst.If) and statement.orelse is None and _leaves(statement.body):
-            if other_device(flow, statement.test, False):
-                return True
+            rest = (statement.test, False)
         elif isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Assert):
-            if other_device(flow, statement.body[0].test, True):
-                return True
+            rest = (statement.body[0].test, True)
+        else:
+            continue
+        if other_device(flow, *rest):
+            return True
     return False
 
 
@@ -95,7 +105,7 @@ def _call(test: cst.Call, outcome: bool) -> bool:
         return not outcome
     if parts[-1] in _COUNTS or parts[-1].startswith("is_torch_"):
         return outcome and bool(OTHERS & {word for part in parts for word in part.split("_")})
-    if parts[-1] == "startswith" and test.args:
+    if method(test) == "startswith" and test.args:
         return outcome and (text_of(test.args[0].value) or "").split(":")[0] in OTHERS
     return False
 

@@ -13,9 +13,35 @@ import libcst as cst
 
 from shapeguard.lint.flow.scope import Binding, How, Mutation, Scope, path_of
 
-_IGNORED = ("lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "comma", "dot", "semicolon", "equal", "operator")
-_IGNORED += ("leading_lines", "lines_after_decorators", "header", "footer", "indent", "asynchronous")
-_MUTATORS = {"update": "update", "setdefault": "default", "pop": "remove", "clear": "other", "to": "moved", "cuda": "moved"}
+_IGNORED = frozenset(
+    [
+        "lpar",
+        "rpar",
+        "lbracket",
+        "rbracket",
+        "lbrace",
+        "rbrace",
+        "comma",
+        "dot",
+        "semicolon",
+        "equal",
+        "operator",
+        "asynchronous",
+        "leading_lines",
+        "lines_after_decorators",
+        "header",
+        "footer",
+        "indent",
+    ]
+)
+_MUTATORS = {
+    "update": "update",
+    "setdefault": "default",
+    "pop": "remove",
+    "clear": "other",
+    "to": "moved",
+    "cuda": "moved",
+}
 _children: dict[type, tuple[str, ...]] = {}
 
 
@@ -224,7 +250,13 @@ class Index:
         self._below(node, scope)
 
     def _bind(
-        self, target: cst.CSTNode, value: cst.BaseExpression | None, scope: Scope, *, how: How = "assign", index: int = 0
+        self,
+        target: cst.CSTNode,
+        value: cst.BaseExpression | None,
+        scope: Scope,
+        *,
+        how: How = "assign",
+        index: int = 0,
     ) -> None:
         if isinstance(target, (cst.Tuple, cst.List)):
             self._unpack(target, value, scope, how)
@@ -234,9 +266,7 @@ class Index:
         elif path := path_of(target):
             scope.bind(path, Binding(how, target, len(self.order), value, index))
 
-    def _unpack(
-        self, target: cst.Tuple | cst.List, value: cst.BaseExpression | None, scope: Scope, how: How
-    ) -> None:
+    def _unpack(self, target: cst.Tuple | cst.List, value: cst.BaseExpression | None, scope: Scope, how: How) -> None:
         pairs = value.elements if isinstance(value, (cst.Tuple, cst.List)) and how == "assign" else ()
         starred = any(isinstance(element, cst.StarredElement) for element in (*target.elements, *pairs))
         for i, element in enumerate(target.elements):

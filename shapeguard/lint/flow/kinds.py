@@ -17,20 +17,47 @@ if TYPE_CHECKING:
 NOTHING: frozenset[str] = frozenset()
 MODELS = frozenset({"decoder", "encoder-decoder", "vision", "model", "local-model"})
 
-_HUGGING_FACE = frozenset({"transformers", "peft", "trl", "optimum"})
+_HUGGING_FACE = frozenset({"transformers", "peft", "trl"})
 _MADE_BY = frozenset({"from_pretrained", "from_config", "_from_config"})
 _ENCODER_DECODER = re.compile(
     r"Seq2Seq|Encoder-?Decoder|^M?T5|^UMT5|^LongT5|^MBart|^Bart|^PLBart|Whisper|Pegasus|Marian|M2M100|Blenderbot|^LED|"
     r"ProphetNet|SwitchTransformers|Speech2Text|SeamlessM4T|Nllb|Moonshine|Florence|Pix2Struct|VisionEncoder|"
     r"Donut|Nougat|MusicgenFor|Bark|SpeechT5|BigBirdPegasus|^FSMT|^Kosmos2?_?5|TextToWaveform|TextToSpectrogram"
 )
-_VISION = re.compile(r"VL|Llava|ImageTextToText|Vision2Seq|Idefics|PaliGemma|Mllama|Blip|Fuyu|Multimodal|Ovis|Vision|Audio|Omni|Pixtral|ForConditionalGeneration")
+_VISION = re.compile(
+    r"VL|Llava|ImageTextToText|Vision2Seq|Idefics|PaliGemma|Mllama|Blip|Fuyu|Multimodal|Ovis|Vision|Audio|Omni|Pixtral|ForConditionalGeneration"
+)
 _SAME = frozenset(
-    "eval to half bfloat16 float cuda cpu train requires_grad_ merge_and_unload to_bettertransformer neuron type".split()
+    [
+        "eval",
+        "to",
+        "half",
+        "bfloat16",
+        "float",
+        "cuda",
+        "cpu",
+        "train",
+        "requires_grad_",
+        "merge_and_unload",
+        "to_bettertransformer",
+        "neuron",
+        "type",
+    ]
 )
 _AROUND = frozenset(
-    "compile get_peft_model prepare prepare_model unwrap_model prepare_model_for_kbit_training DataParallel "
-    "DistributedDataParallel init_inference optimize FullyShardedDataParallel".split()
+    [
+        "compile",
+        "get_peft_model",
+        "prepare",
+        "prepare_model",
+        "unwrap_model",
+        "prepare_model_for_kbit_training",
+        "DataParallel",
+        "DistributedDataParallel",
+        "init_inference",
+        "optimize",
+        "FullyShardedDataParallel",
+    ]
 )
 _BUILTIN_CONTAINERS = frozenset({"dict", "list", "set", "tuple", "str", "int", "open", "range", "zip"})
 

@@ -16,7 +16,24 @@ from shapeguard.lint.flow.values import method
 if TYPE_CHECKING:
     from shapeguard.lint.flow.flow import Flow
 
-_DTYPES = frozenset("float16 bfloat16 float32 float64 half float double long int int32 int64 bool dtype uint8".split())
+_DTYPES = frozenset(
+    [
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "half",
+        "float",
+        "double",
+        "long",
+        "int",
+        "int32",
+        "int64",
+        "bool",
+        "dtype",
+        "uint8",
+    ]
+)
 _ENCODES = frozenset({"apply_chat_template", "encode", "encode_plus", "batch_encode_plus", "pad", "__call__"})
 _KINDS = {"tokenizer": "tokenizer", "tokenizer?": "tokenizer", "processor": "processor", "processor?": "processor"}
 _GATHER = frozenset({"cat", "concat", "stack", "tensor", "as_tensor", "LongTensor", "dict", "BatchEncoding", "list"})
@@ -64,7 +81,9 @@ class Trace:
         return self._any(self._parts(node, key), key)
 
     def _any(self, nodes: Iterable[cst.CSTNode], key: str) -> bool:
-        return any([self.follow(node, key) for node in nodes])
+        # All are followed, not only up to the first that has been moved.
+        found = [self.follow(node, key) for node in nodes]
+        return any(found)
 
     def _parts(self, node: cst.CSTNode, key: str) -> Iterable[cst.CSTNode]:
         if isinstance(node, cst.IfExp):
@@ -75,8 +94,8 @@ class Trace:
             return [node.value]
         if isinstance(node, cst.Dict):
             entries = self.flow.mapping(node).entries
-            inner = [element.value for element in node.elements]
-            return entries[key] if key in entries else inner
+            inner: list[cst.BaseExpression] = [element.value for element in node.elements]
+            return entries.get(key, inner)
         if isinstance(node, cst.DictComp):
             return [node.value]
         if isinstance(node, (cst.List, cst.Tuple)):
@@ -89,8 +108,8 @@ class Trace:
         bindings = self.flow.bindings(node)
         if not bindings and isinstance(node, cst.Attribute):
             return self.follow(node.value, node.attr.value if node.attr.value not in ("data", "T") else key)
-        found = any([self._binding(binding, key) for binding in bindings])
-        found = self._changed(node, bindings, key) or found
+        moved = [self._binding(binding, key) for binding in bindings]
+        found = self._changed(node, bindings, key) or any(moved)
         if found:
             self.carriers.add((self._home(node), path_of(node)))
         return found

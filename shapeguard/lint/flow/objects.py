@@ -92,15 +92,20 @@ def field(flow: Flow, value: Value, name: str) -> list[Value] | None:
             return _option(flow, name)
         if parsed in _TO_DATACLASSES:
             return _parsed_field(flow, value, name)
+    return _instance_field(flow, value, name)
+
+
+def _instance_field(flow: Flow, value: Value, name: str) -> list[Value] | None:
+    """Give a field of an object that a class of the file makes, or that a parameter is annotated with."""
+    made: cst.Call | None = None
+    maker: cst.CSTNode | None = None
     if value.kind == "call" and isinstance(value.node, cst.Call):
-        for made in flow.values(value.node.func):
-            if isinstance(made.node, cst.ClassDef):
-                return _class_field(flow, made.node, name, value.node)
-    if value.kind == "parameter" and isinstance(value.node, cst.Param) and value.node.annotation is not None:
-        annotation = value.node.annotation.annotation
-        for made in flow.values(annotation) if isinstance(annotation, (cst.Name, cst.Attribute)) else []:
-            if isinstance(made.node, cst.ClassDef):
-                return _class_field(flow, made.node, name, None)
+        maker = (made := value.node).func
+    elif isinstance(value.node, cst.Param) and value.node.annotation is not None:
+        maker = value.node.annotation.annotation
+    for found in flow.values(maker) if isinstance(maker, (cst.Name, cst.Attribute)) else []:
+        if isinstance(found.node, cst.ClassDef):
+            return _class_field(flow, found.node, name, made)
     return None
 
 
@@ -118,12 +123,12 @@ def _class_field(flow: Flow, owner: cst.ClassDef, name: str, made: cst.Call | No
 
 def default(flow: Flow, binding: Binding) -> list[Value]:
     """Give what a class body assigns, through `field(default=…)`."""
-    if binding.how == "assign" and isinstance(binding.value, cst.Call):
-        if values.method(binding.value) in ("field", "Field"):
-            for arg in binding.value.args:
-                if arg.keyword is not None and arg.keyword.value == "default":
-                    return list(flow.values(arg.value))
-            return [values.Value("unknown", binding.node)]
+    call = binding.value if binding.how == "assign" else None
+    if isinstance(call, cst.Call) and values.method(call) in ("field", "Field"):
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value == "default":
+                return list(flow.values(arg.value))
+        return [values.Value("unknown", binding.node)]
     return list(values.bound(flow, binding))
 
 

@@ -61,6 +61,14 @@ def _takes_values(function: cst.CSTNode) -> bool:
 
 def varies(flow: Flow, node: cst.CSTNode, depth: int = 0) -> bool:
     """Whether the expression depends on a loop's item, a counter, or an argument with different values."""
+    if node not in flow.varying:
+        # What leads back to itself adds nothing of its own.
+        flow.varying[node] = False
+        flow.varying[node] = _varies(flow, node, depth)
+    return flow.varying[node]
+
+
+def _varies(flow: Flow, node: cst.CSTNode, depth: int) -> bool:
     if isinstance(node, (cst.Name, cst.Attribute)) and path_of(node):
         return _path_varies(flow, node, depth)
     from_parts = (varies(flow, part, depth + 1) for part in _parts(node)) if depth < 12 else ()
@@ -90,9 +98,9 @@ def _path_varies(flow: Flow, node: cst.Name | cst.Attribute, depth: int) -> bool
             return True
         if binding.how == "parameter" and isinstance(binding.node, cst.Param) and _argument_varies(flow, binding.node):
             return True
-        if binding.how in ("assign", "element") and binding.value is not None and depth < 12:
-            if varies(flow, binding.value, depth + 1):
-                return True
+        value = binding.value if binding.how in ("assign", "element") and depth < 12 else None
+        if value is not None and varies(flow, value, depth + 1):
+            return True
     return False
 
 

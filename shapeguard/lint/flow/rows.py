@@ -127,3 +127,26 @@ def target_name(flow: Flow, node: cst.CSTNode, *, wide: bool) -> str:
         elif isinstance(parent, cst.FunctionDef) or (wide and isinstance(parent, cst.ClassDef)):
             words.append(parent.name.value)
     return " ".join(str(word) for word in words)
+
+
+def is_one_row(flow: Flow, value: Value) -> bool:
+    """Whether the value is one text, a list of one, or the item of what is annotated as texts."""
+    if isinstance(value.constant, str) or isinstance(value.node, cst.FormattedString):
+        return True
+    if value.kind == "item":
+        return any(_is_texts(flow, v.node) for v in flow.values(value.node))
+    if value.kind == "parameter":
+        return _annotation(flow, value.node) == "str"
+    return isinstance(value.node, (cst.List, cst.Tuple)) and len(value.node.elements) == 1
+
+
+def _is_texts(flow: Flow, node: cst.CSTNode) -> bool:
+    return bool(
+        re.fullmatch(r"(\w+\.)?(Sequence|List|list|Iterable|tuple|Tuple)\[str(, \.\.\.)?\]", _annotation(flow, node))
+    )
+
+
+def _annotation(flow: Flow, node: cst.CSTNode) -> str:
+    if not isinstance(node, cst.Param) or node.annotation is None:
+        return ""
+    return flow.source_of(node.annotation.annotation)

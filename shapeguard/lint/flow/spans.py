@@ -68,7 +68,12 @@ class Places:
         line, column = self.position(start)
         end_line, end_column = self.position(end)
         return Span(
-            start=self.byte(start), end=self.byte(end), line=line, column=column, end_line=end_line, end_column=end_column
+            start=self.byte(start),
+            end=self.byte(end),
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
         )
 
     def position(self, offset: int) -> tuple[int, int]:

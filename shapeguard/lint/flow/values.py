@@ -65,8 +65,8 @@ def literal(node: cst.CSTNode) -> object:
     if isinstance(node, (cst.Integer, cst.Float)):
         return node.evaluated_value
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        value = literal(node.expression)
-        return -value if isinstance(value, (int, float)) else ...
+        number = literal(node.expression)
+        return -number if isinstance(number, (int, float)) else ...
     return ...
 
 

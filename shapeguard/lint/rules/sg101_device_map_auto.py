@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,7 +16,21 @@ WORDS = ("auto", "balanced", "balanced_low_0", "sequential")
 LOADERS = ("from_pretrained", "from_config", "pipeline")
 # Libraries with device maps of their own, for GPUs only.
 FOREIGN = frozenset(
-    "diffusers vllm unsloth auto_gptq gptqmodel awq optimum ctransformers openvino nemo exllamav2 sglang lmdeploy".split()
+    [
+        "diffusers",
+        "vllm",
+        "unsloth",
+        "auto_gptq",
+        "gptqmodel",
+        "awq",
+        "optimum",
+        "ctransformers",
+        "openvino",
+        "nemo",
+        "exllamav2",
+        "sglang",
+        "lmdeploy",
+    ]
 )
 
 
@@ -49,7 +63,7 @@ class DeviceMapAuto(Rule):
     code = "SG101"
     message = '`device_map="{}"` does not see Neuron: the model loads on the CPU; use `device_map="neuron"`'
     triggers = tuple(("device_map", word) for word in ("auto", "balanced", "sequential"))
-    gate = tuple(("device_map", word, f"{made}()") for word in WORDS for made in (*LOADERS, "partial"))
+    gate: ClassVar[Groups] = tuple(("device_map", word, made) for word in WORDS for made in LOADERS)
     gate += tuple(("device_map", "model_init_kwargs", word) for word in WORDS)
 
     def visit_Call(self, call: Invocation) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
     from shapeguard.lint.flow.draft import Draft
+
+TO_LONGEST = ("True", "'longest'")
 
 
 class PaddingToLongest(Rule):
@@ -47,19 +49,22 @@ class PaddingToLongest(Rule):
     message = 'padding to the longest row gives each batch a length of its own; use `padding="max_length"`'
     triggers = (("padding", "okeniz"), ("padding", "tok("), (".pad(", "okeniz"))
     pattern = r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z]|\w*[.\w]*LONGEST)|longest|\.pad\("
-    gate = tuple((f"({given}", "*okeniz") for given in ("padding=True", "padding='longest'")) + (("*okeniz.pad",),)
-    gate += tuple(("*okeniz(padding", f"padding={value}") for value in ("True", "'longest'", "CONST"))
-    gate += (("(padding=", "longest", "default='longest'"), ("padding", "LONGEST"), ("tok()", "(padding=True"))
-    gate += tuple((f"{call}(**", f"padding={value}") for call in ("tokenizer", "tok", "partial") for value in ("True", "'longest'"))
+    gate: ClassVar[Groups] = tuple((f"(padding={value}", "*okeniz") for value in TO_LONGEST)
+    gate += tuple(("*okeniz(padding", f"padding={value}") for value in (*TO_LONGEST, "CONST"))
+    gate += (("(padding=", "longest", "default='longest'"), ("padding", "LONGEST"), ("*okeniz.pad",))
+    gate += tuple(
+        (f"{call}(**", f"padding={value}") for call in ("tokenizer", "tok", "partial") for value in TO_LONGEST
+    )
+    gate += (("tok()", "(padding=True"),)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of a tokenizer."""
         if call.open:
             return
         if call.method == "pad" and call.receiver is not None:
-            if self.flow.kinds(call.receiver) & {"tokenizer", "tokenizer?"} and not self._of_class(call):
-                if self.flow.padding(call) in ("longest", "none"):
-                    self._pads(call)
+            is_tokenizer = self.flow.kinds(call.receiver) & {"tokenizer", "tokenizer?"} and not self._is_off(call)
+            if is_tokenizer and self.flow.padding(call) in ("longest", "none"):
+                self._pads(call)
         elif self.flow.is_tokenizer(call) and self.flow.padding(call) == "longest" and not self._is_single(call):
             self._pads(call)
 
@@ -67,7 +72,7 @@ class PaddingToLongest(Rule):
         given = call.argument("padding")
         self.report(given[0] if given else call.node, fix=self._fix(call))
 
-    def _of_class(self, call: Invocation) -> bool:
+    def _is_off(self, call: Invocation) -> bool:
         return any(self.flow.only(node) is False for node in call.argument("padding"))
 
     def _is_single(self, call: Invocation) -> bool:

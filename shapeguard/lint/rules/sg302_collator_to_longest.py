@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -48,9 +48,14 @@ class CollatorToLongest(Rule):
 
     code = "SG302"
     message = 'a collator that pads to the longest row gives each batch a length of its own; use `padding="max_length"`'
-    triggers = (("DataCollator",), ("Trainer(", "okeniz", "transformers"), ("pad_sequence",), ("collat", "max(", "len("))
-    gate = tuple((f"{name}()", "transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
-    gate += (("pad_sequence()", "*collat"), ("max()", "len()", "*collat"), *((name, "partial()") for name in COLLATORS))
+    triggers = (
+        ("DataCollator",),
+        ("Trainer(", "okeniz", "transformers"),
+        ("pad_sequence",),
+        ("collat", "max(", "len("),
+    )
+    gate: ClassVar[Groups] = tuple((name, "transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
+    gate += (("pad_sequence", "*collat"), ("max()", "len()", "*collat"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at collators, at `Trainer`, and at what collate functions do."""
@@ -59,10 +64,14 @@ class CollatorToLongest(Rule):
                 self.report(call.node, fix=self._fix(call))
         elif call.is_a("transformers", "Trainer", "Seq2SeqTrainer"):
             self._trainer(call)
-        elif call.is_a("torch", "pad_sequence") or self._measures_rows(call):
-            if self.flow.collates(call.node) or (call.method == "pad_sequence" and self.flow.collates_through(call.node)):
-                message = "this collate function pads to the longest row: each batch has a length of its own"
-                self.report(call.node, message=message)
+        elif self._in_collate_function(call):
+            message = "this collate function pads to the longest row: each batch has a length of its own"
+            self.report(call.node, message=message)
+
+    def _in_collate_function(self, call: Invocation) -> bool:
+        if call.is_a("torch", "pad_sequence"):
+            return self.flow.collates(call.node) or self.flow.collates_through(call.node)
+        return self._measures_rows(call) and self.flow.collates(call.node)
 
     def _is_longest(self, call: Invocation) -> bool:
         padding = self.flow.padding(call)
@@ -70,7 +79,7 @@ class CollatorToLongest(Rule):
 
     def _rows_are_fixed(self) -> bool:
         encodings = self.flow.encodings
-        return self.flow.packs or (bool(encodings) and all(self.flow.padding(call) == "fixed" for call in encodings))
+        return self.flow.packs or any(self.flow.padding(call) == "fixed" for call in encodings)
 
     def _trainer(self, call: Invocation) -> None:
         tokenizers = call.argument("processing_class") + call.argument("tokenizer")
@@ -78,7 +87,8 @@ class CollatorToLongest(Rule):
             return
         if not any(self.flow.kinds(node) & {"tokenizer", "tokenizer?"} for node in tokenizers):
             return
-        if any(self.flow.padding(each) == "none" for each in self.flow.encodings):
+        paddings = {self.flow.padding(each) for each in self.flow.encodings}
+        if "none" in paddings and "fixed" not in paddings:
             message = "`Trainer` without a `data_collator` pads each batch to its longest row"
             self.report(call.node, message=message)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -48,11 +48,15 @@ class FixedPaddingThatIsNot(Rule):
 
     code = "SG303"
     message = "rows longer than `max_length` keep their length; add `truncation=True`"
-    triggers = (("okeniz", '"max_length"'), ("okeniz", "'max_length'"), ("PaddingStrategy.MAX_LENGTH",))
+    triggers: ClassVar[Groups] = (
+        ("okeniz", '"max_length"'),
+        ("okeniz", "'max_length'"),
+        ("PaddingStrategy.MAX_LENGTH",),
+    )
     triggers += tuple((name, "okeniz") for name in LM_COLLATORS)
-    gate = tuple((f"(padding={value}", "*okeniz") for value in ("'max_length'", "")) + (("padding", "MAX_LENGTH"),)
+    gate: ClassVar[Groups] = (("(padding='max_length'", "*okeniz"), ("(padding=", "*okeniz"), ("padding", "MAX_LENGTH"))
     gate += tuple((f"{call}(**", "padding='max_length'") for call in ("tokenizer", "tok", "partial"))
-    gate += tuple((f"{name}()", "transformers") for name in LM_COLLATORS)
+    gate += tuple((name, "transformers") for name in LM_COLLATORS)
 
     def visit_Module(self) -> None:
         """Look at every tokenizer call, and at what collates its rows."""
@@ -65,12 +69,16 @@ class FixedPaddingThatIsNot(Rule):
     def _padded(self, call: Invocation) -> None:
         if self.flow.padding(call) != "fixed" or call.argument("pad_to_multiple_of"):
             return
+        if not self.flow.is_fed(call) and not self.flow.is_repeated(call.node):
+            return
         if call.argument("max_length"):
             if call.lacks("truncation") or self._is_off(call, "truncation"):
                 fix = self.flow.fixes.set_arguments(call, [("truncation", "True")], "cut longer rows")
                 self.report(call.node, fix=fix)
         elif call.lacks("max_length") and self.flow.imports("ForCausalLM") and not self.flow.serves("model_max_length"):
-            message = '`padding="max_length"` without `max_length`: a tokenizer without a length of its own does not pad'
+            message = (
+                '`padding="max_length"` without `max_length`: a tokenizer without a length of its own does not pad'
+            )
             self.report(call.node, message=message, fix=self._fix(call, [("max_length", "{}")]))
 
     def _is_off(self, call: Invocation, name: str) -> bool:
@@ -81,6 +89,8 @@ class FixedPaddingThatIsNot(Rule):
         for collator in self.flow.calls:
             if collator.is_a("transformers", *LM_COLLATORS) and self.flow.padding(collator) == "fixed":
                 return
+        if any(self.flow.padding(call) == "fixed" for call in self.flow.encodings):
+            return
         for call in self.flow.encodings:
             if call.method == "apply_chat_template" or self.flow.padding(call) != "none":
                 continue

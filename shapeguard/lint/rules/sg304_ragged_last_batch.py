@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -53,7 +53,7 @@ class RaggedLastBatch(Rule):
     code = "SG304"
     message = "the short last batch has a shape of its own; set `drop_last=True`"
     triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
-    gate = tuple((n, "torch") for n in ("DataLoader()", "BatchSampler()")) + (("StatefulDataLoader()",), ("DataLoader", "partial()"))
+    gate: ClassVar[Groups] = (("DataLoader", "torch"), ("BatchSampler", "torch"), ("StatefulDataLoader",))
     gate += tuple((name, "transformers") for name in ARGUMENTS) + tuple((name, "trl") for name in TRL_ARGUMENTS)
 
     def visit_Call(self, call: Invocation) -> None:
@@ -107,7 +107,11 @@ class RaggedLastBatch(Rule):
         if EVALUATION.search(purpose) or not (shuffles or TRAINING.search(purpose)):
             return
         given = call.argument("drop_last", 2)
-        fix = self.flow.fixes.replace(given[0], "True", "drop the short batch") if self.flow.is_literal(given[0]) else None
+        fix = (
+            self.flow.fixes.replace(given[0], "True", "drop the short batch")
+            if self.flow.is_literal(given[0])
+            else None
+        )
         self.report(call.node, message="the short last batch of this sampler has a shape of its own", fix=fix)
 
     def _arguments(self, call: Invocation) -> None:

@@ -9,7 +9,15 @@ from shapeguard.lint.rule import Rule
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
 
-CONFIGS = ("SFTConfig", "DPOConfig", "RewardConfig", "KTOConfig", "ORPOConfig", "CPOConfig", "DataCollatorForPreference")
+CONFIGS = (
+    "SFTConfig",
+    "DPOConfig",
+    "RewardConfig",
+    "KTOConfig",
+    "ORPOConfig",
+    "CPOConfig",
+    "DataCollatorForPreference",
+)
 
 
 class FlattenedRows(Rule):

@@ -51,7 +51,9 @@ class DroppedEvaluationRows(Rule):
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments that meet a `Trainer` with an evaluation set."""
-        if not (call.is_a("transformers", "TrainingArguments", "Seq2SeqTrainingArguments") or call.is_a("trl", *CONFIGS)):
+        if not (
+            call.is_a("transformers", "TrainingArguments", "Seq2SeqTrainingArguments") or call.is_a("trl", *CONFIGS)
+        ):
             return
         for node in call.argument("dataloader_drop_last"):
             if self.flow.only(node) is True and self._is_evaluated(call):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -46,11 +46,11 @@ class DynamicCompile(Rule):
     code = "SG401"
     message = "Neuron compiles static shapes only; `dynamic=True` fails or compiles for each size"
     neuron_only = True
-    triggers = (("mark_dynamic",), ("mark_unbacked",), ("assume_static_by_default",))
+    triggers: ClassVar[Groups] = (("mark_dynamic",), ("mark_unbacked",), ("assume_static_by_default",))
     triggers += tuple((word, "compile") for word in ("dynamic=True", '"dynamic"', "'dynamic'", "dynamic="))
     triggers += (("TorchDynamoPlugin", "dynamic"), ("CompileConfig", "dynamic"))
-    gate = (("compile(dynamic",), ("compile(**", "dynamic"), ("partial(dynamic", "compile"), ("TorchDynamoPlugin(dynamic",))
-    gate += (("CompileConfig(dynamic", "transformers"), ("assume_static_by_default",), *((name,) for name in MARKS))
+    gate: ClassVar[Groups] = (("compile", "dynamic"), ("assume_static_by_default",), *((name,) for name in MARKS))
+    gate += (("TorchDynamoPlugin(dynamic",), ("CompileConfig(dynamic", "transformers"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles and marks."""
@@ -62,7 +62,11 @@ class DynamicCompile(Rule):
                     self.report(node, fix=fix)
         elif call.is_a("torch", *MARKS):
             message = f"`{call.method}` asks for a dynamic size; pad to a fixed one instead"
-            fix = self.flow.fixes.drop_statement(call.node, "delete the mark") if self.flow.stands_alone(call.node) else None
+            fix = (
+                self.flow.fixes.drop_statement(call.node, "delete the mark")
+                if self.flow.stands_alone(call.node)
+                else None
+            )
             self.report(call.node, message=message, fix=fix)
         elif call.is_a("torch", "patch"):
             for node in call.argument("assume_static_by_default"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from shapeguard.core.finding import Severity
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -14,8 +14,23 @@ if TYPE_CHECKING:
 
 # The eager backends serve to debug; openxla is the older way to Neuron.
 PASSING = frozenset({"neuron", "eager", "aot_eager", "aot_eager_decomp_partition", "openxla", "no", ""})
-OTHER_NAMES = frozenset({"INDUCTOR", "CUDAGRAPHS", "TENSORRT", "ONNXRT", "NVPRIMS_NVFUSER", "AOT_TS_NVFUSER", "OFI", "FX2TRT", "IPEX", "TVM"})
+OTHER_NAMES = frozenset(
+    {
+        "INDUCTOR",
+        "CUDAGRAPHS",
+        "TENSORRT",
+        "ONNXRT",
+        "NVPRIMS_NVFUSER",
+        "AOT_TS_NVFUSER",
+        "OFI",
+        "FX2TRT",
+        "IPEX",
+        "TVM",
+    }
+)
 MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+COMPILE = ("torch.compile", "torch:compile")
 
 
 class OtherBackend(Rule):
@@ -52,11 +67,17 @@ class OtherBackend(Rule):
     code = "SG402"
     message = "the backend `{}` does not compile for Neuron"
     neuron_only = True
-    triggers = (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig", "backend"))
+    triggers: ClassVar[Groups] = (
+        ("dynamo_backend",),
+        ("torch_compile_backend",),
+        ("TorchDynamoPlugin",),
+        ("CompileConfig", "backend"),
+    )
     triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
     pattern = r"\bcompile\(|\.compile\b|import .*\bcompile\b|dynamo_backend|compile_backend|DynamoPlugin|CompileConfig"
-    gate = tuple((f"compile({word}",) for word in ("backend", "mode", "**")) + (("partial(backend", "compile"),)
-    gate += (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",), ("CompileConfig(backend", "transformers"))
+    gate: ClassVar[Groups] = tuple((made, word) for made in COMPILE for word in ("backend", "mode"))
+    gate += (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",))
+    gate += (("CompileConfig(backend", "transformers"),)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles, training arguments and Accelerate."""
@@ -77,7 +98,9 @@ class OtherBackend(Rule):
         for node in nodes:
             name = self.flow.only(node)
             if isinstance(name, str) and name not in PASSING:
-                self.report(node, message=self.message.format(name), fix=self.flow.fixes.text(node, "neuron", 'use "neuron"'))
+                self.report(
+                    node, message=self.message.format(name), fix=self.flow.fixes.text(node, "neuron", 'use "neuron"')
+                )
             for full in self.flow.names(node):
                 if full.split(".")[-1] in OTHER_NAMES:
                     self.report(node, message=self.message.format(full.split(".")[-1].lower()))

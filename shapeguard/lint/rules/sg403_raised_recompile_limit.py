@@ -19,8 +19,8 @@ class RaisedRecompileLimit(Rule):
     """A recompile limit of Dynamo that is raised.
 
     ## Why it costs
-    The limit of 8 stops a function that compiles for every shape it meets. Raised, it hides the cause: each further shape
-    is one more compile for Neuron.
+    The limit of 8 stops a function that compiles for every shape it meets. Raised, it hides the cause: each further
+    shape is one more compile for Neuron.
 
     ## Example
     ```python

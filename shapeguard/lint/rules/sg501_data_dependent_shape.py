@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -57,7 +57,12 @@ class DataDependentShape(Rule):
     code = "SG501"
     message = "how many elements this gives depends on their values: each count is a new shape"
     neuron_only = True
-    triggers = (("torch.compile(",), ("@torch.compile",), ("(torch.compile",), ("import compile", "torch"))
+    triggers: ClassVar[Groups] = (
+        ("torch.compile(",),
+        ("@torch.compile",),
+        ("(torch.compile",),
+        ("import compile", "torch"),
+    )
     triggers += (("def forward", "neuron"), ("def forward", ".compile()"))
     gate = (("forward", "neuron"), ("torch.compile",), ("torch:compile",), ("forward", "compile()"))
     # A call that gives as many elements as the values say, or brackets with a comparison or a mask in them.
@@ -76,7 +81,10 @@ class DataDependentShape(Rule):
             return
         is_torch = call.is_a("torch", *METHODS) or (call.method in METHODS and self.flow.may_be_tensor(call.receiver))
         if is_torch and not (call.method == "nonzero" and call.argument("size")):
-            self.report(call.node, message=f"`{call.method}` gives as many elements as the values say: each count is a new shape")
+            self.report(
+                call.node,
+                message=f"`{call.method}` gives as many elements as the values say: each count is a new shape",
+            )
         elif call.is_a("torch", "where") and len(call.args) == 1 and call.is_complete:
             self.report(call.node, message="`where` with one argument gives as many elements as the condition is true")
         elif call.method == "repeat_interleave" and not call.argument("output_size"):
@@ -86,7 +94,9 @@ class DataDependentShape(Rule):
         position = 1 if call.is_a("torch", "repeat_interleave") else 0
         for node in call.argument("repeats", position):
             if self.flow.is_tensor(node):
-                self.report(call.node, message="`repeat_interleave` by a tensor gives as many elements as its values say")
+                self.report(
+                    call.node, message="`repeat_interleave` by a tensor gives as many elements as its values say"
+                )
 
     def visit_Module(self) -> None:
         """Look at reads through a mask."""

@@ -14,8 +14,8 @@ class HostReadInGraph(Rule):
     """A value that is read back to Python inside a compiled region.
 
     ## Why it costs
-    The graph ends where a value is read, and a new one begins after it: two compiles in place of one, and a wait for the
-    device in each step.
+    The graph ends where a value is read, and a new one begins after it: two compiles in place of one, and a wait for
+    the device in each step.
 
     ## Example
     ```python

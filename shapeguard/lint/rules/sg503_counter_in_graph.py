@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -55,9 +55,15 @@ class CounterInGraph(Rule):
     code = "SG503"
     message = "a Python counter is a constant of the graph: every count compiles; pass a tensor"
     neuron_only = True
-    triggers = tuple((word, loop) for word in ("torch.compile(", "@torch.compile", "(torch.compile") for loop in ("range(", "enumerate("))
+    triggers: ClassVar[Groups] = tuple(
+        (word, loop)
+        for word in ("torch.compile(", "@torch.compile", "(torch.compile")
+        for loop in ("range(", "enumerate(")
+    )
     triggers += tuple(("import compile", loop) for loop in ("range(", "enumerate("))
-    gate = tuple((made, loop) for made in ("torch.compile", "torch:compile") for loop in ("range()", "enumerate()", "trange()"))
+    gate = tuple(
+        (made, loop) for made in ("torch.compile", "torch:compile") for loop in ("range()", "enumerate()", "trange()")
+    )
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of what is compiled."""
@@ -67,4 +73,6 @@ class CounterInGraph(Rule):
             if self.flow.is_counter(arg.value):
                 self.report(arg.value)
             elif self.flow.is_cut_by_counter(arg.value):
-                self.report(arg.value, message="a slice up to a counter has a new length each time: every count compiles")
+                self.report(
+                    arg.value, message="a slice up to a counter has a new length each time: every count compiles"
+                )

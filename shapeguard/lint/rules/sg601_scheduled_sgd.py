@@ -55,8 +55,8 @@ class ScheduledSgd(Rule):
             return
         for scheduler in self.flow.calls:
             is_scheduler = any(".lr_scheduler." in name for name in scheduler.names) or (
-                scheduler.is_a("transformers", "get_scheduler") or scheduler.method.startswith("get_")
-                and scheduler.method.endswith("schedule_with_warmup")
+                scheduler.is_a("transformers", "get_scheduler")
+                or (scheduler.method.startswith("get_") and scheduler.method.endswith("schedule_with_warmup"))
             )
             if is_scheduler and call.node in {value.node for value in scheduler.values("optimizer", 0)}:
                 self.report(call.node)
