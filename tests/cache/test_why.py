@@ -4,11 +4,11 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from graph_records import record
 
 from shapeguard.cache.select import Wanted, shapes
 from shapeguard.cache.why import differences, nearest, nearest_to
 from shapeguard.core.graphs import GraphInput, GraphRecord, ModelKey
-from tests.cache.made import record
 
 
 def _key(**changes: object):  # type: ignore[no-untyped-def]

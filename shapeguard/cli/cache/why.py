@@ -1,0 +1,111 @@
+"""`shapeguard cache why`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shapeguard.cli.cache_options import cache_options, record_options
+from shapeguard.cli.options import report_options
+from shapeguard.core.errors import UsageError
+from shapeguard.core.report import JSON, Report, Table, Text
+
+if TYPE_CHECKING:
+    from shapeguard.cache.select import Wanted
+    from shapeguard.cache.store import GraphCache
+    from shapeguard.core.graphs import GraphRecord
+
+_MOST = 20
+
+
+@click.command(short_help="Say why a graph is new: the nearest known one, and what differs.")
+@click.argument("model", default="")
+@click.argument("shape", default="")
+@click.option("--event", metavar="RUN[:N]", help="Ask for the graphs of a run instead, or for its compile number N.")
+@record_options
+@cache_options
+@report_options
+def command(folder: Path, wanted: Wanted, event: str | None) -> Report:
+    """Name the recorded graph that is nearest to MODEL at SHAPE, and the parts that differ: exactly those.
+
+    SHAPE is 8x512, or input_ids=8x512:int64, several with commas. With --event all parts are compared: shapes, dtypes,
+    strides, constants, modes, flags, compiler, versions, target, ranks, and the model's configuration.
+    """
+    from shapeguard.cache.store import GraphCache
+
+    if bool(event) == bool(wanted.model):
+        raise UsageError("give either a model or --event RUN", hint="shapeguard cache why LlamaForCausalLM 8x512")
+    with GraphCache(folder) as cache:
+        found = _of_events(cache, event) if event else [_of_words(cache, wanted)]
+    return Report(
+        tool="cache",
+        sections=tuple(part for parts, _ in found for part in parts),
+        document={"schema": 1, "graphs": [document for _, document in found]},
+    )
+
+
+def _of_words(cache: GraphCache, wanted: Wanted) -> tuple[list[Table | Text], JSON]:
+    from shapeguard.cache.select import is_model
+    from shapeguard.cache.view import explained
+    from shapeguard.cache.why import nearest_to
+
+    known = list(cache.records(eager=wanted.kind in ("eager", "collective")))
+    # Of the model itself as long as there is one: another model is never what a user means.
+    own = [record for record in known if is_model(wanted.model.partition("@")[0], record.model)]
+    return explained(_asked(wanted), nearest_to(wanted, own or known))
+
+
+def _asked(wanted: Wanted) -> str:
+    words = [wanted.model]
+    words += [f"{each.path} {'×'.join(map(str, each.shape))} {each.dtype}".strip() for each in wanted.shapes]
+    for name in ("batch", "length", "dtype", "tp", "target", "kind", "device"):
+        value = getattr(wanted, name)
+        words += [f"{name} {value}"] if value not in (None, "") else []
+    return ", ".join(words)
+
+
+def _of_events(cache: GraphCache, event: str) -> list[tuple[list[Table | Text], JSON]]:
+    from shapeguard.cache.view import explained, inputs
+    from shapeguard.cache.why import nearest
+
+    asked = _asked_events(event)
+    of_kind = {eager: list(cache.records(eager=eager)) for eager in {each.is_eager for each in asked}}
+    found = []
+    for record in asked[:_MOST]:
+        candidates = of_kind[record.is_eager]
+        same = next((each for each in candidates if each.key.id == record.key.id), None)
+        name = f"{record.kind} of {record.model.name or 'no model'}" if not record.is_eager else record.name
+        text = f"{name}, {inputs(record.inputs)}"
+        found.append(explained(text, nearest(record, candidates, skip_same=True), known=same))
+    if len(asked) > _MOST:
+        more: list[Table | Text] = [Text(text=f"{len(asked) - _MOST} graphs more; name one with --event RUN:N")]
+        found.append((more, {"left_out": len(asked) - _MOST}))
+    return found
+
+
+def _asked_events(event: str) -> list[GraphRecord]:
+    from shapeguard.runs.records import recorded
+    from shapeguard.runs.stream import read_run
+
+    folder, number = _split(event)
+    pairs = list(recorded(read_run(folder)))
+    if number is None:
+        return list(_distinct(record for _, record in pairs if not record.is_eager))
+    found = list(_distinct(record for compile, record in pairs if compile.n == number))
+    if not found:
+        raise UsageError(f"{folder} has no compile of a graph with number {number}", hint="see `n` in its event files")
+    return found
+
+
+def _split(event: str) -> tuple[Path, int | None]:
+    name, mark, number = event.rpartition(":")
+    if mark and number.isdigit() and not Path(event).exists():
+        return Path(name), int(number)
+    return Path(event), None
+
+
+def _distinct(records: Iterable[GraphRecord]) -> Iterable[GraphRecord]:
+    return {record.key.id: record for record in records}.values()
