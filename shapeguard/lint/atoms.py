@@ -42,7 +42,7 @@ class _Walk:
 
     def attribute(self, node: Any) -> Iterator[str]:
         yield from _named(node.attr)
-        owner = getattr(node.value, "id", None) or getattr(node.value, "attr", "")
+        owner = _last(node.value)
         yield f"{owner}.{node.attr}"
         if "okeniz" in owner:
             yield f"*okeniz.{node.attr}"
@@ -54,7 +54,7 @@ class _Walk:
 
     def call(self, node: Any) -> Iterator[str]:
         func = node.func
-        last = getattr(func, "id", None) or getattr(func, "attr", "")
+        last = _last(func)
         if isinstance(func, ast.Attribute):
             # The walk comes to a call before it comes to what is called.
             self.called.add(id(func))
@@ -122,6 +122,12 @@ class _Walk:
 def atoms(tree: ast.Module) -> Iterator[str]:
     """Give the atoms of the tree, some more than once."""
     return _Walk().atoms(tree)
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _named(name: str) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """What a rule is: a class with a code, the words it waits for, and the visits that report.
 
-Nothing here imports libcst, nor may the module of a rule: a clean file is judged without it. A rule sees the code through
-`self.flow`, which knows names, values and calls.
+Nothing here imports libcst, nor may the module of a rule: a clean file is judged without it. A rule sees the code
+through `self.flow`, which knows names, values and calls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from shapeguard.core.finding import Severity
 from shapeguard.core.plugins import load
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
     from shapeguard.lint.flow.calls import Invocation
     from shapeguard.lint.flow.draft import Draft
-    from shapeguard.lint.flow.flow import Flow
+    from shapeguard.lint.flow.facts import Facts
     from shapeguard.lint.visit import Context
+
+
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +44,11 @@ class Rule:
     neuron_only: ClassVar[bool] = False
     """Speaks only in code for Neuron."""
     on_by_default: ClassVar[bool] = True
-    triggers: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    triggers: ClassVar[Groups] = ()
     """The rule can only fire in a text that holds all words of one of these groups."""
     pattern: ClassVar[str] = ""
     """What must also match somewhere in the code, where words alone let too much through."""
-    gate: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    gate: ClassVar[Groups] = ()
     """Like `triggers`, but atoms of Python's own tree (see `atoms.py`); nothing: all may match."""
     known: ClassVar[dict[str, type[Rule]]] = {}
 
@@ -58,7 +61,7 @@ class Rule:
             raise TypeError(f"two rules have the code {cls.code!r}")
         Rule.known[cls.code] = cls
 
-    def __init__(self, flow: Flow, context: Context) -> None:
+    def __init__(self, flow: Facts, context: Context) -> None:
         self.flow = flow
         self.context = context
         self.matches: list[Match] = []
@@ -97,4 +100,3 @@ def load_rules() -> dict[str, type[Rule]]:
 
     load(rules)
     return dict(sorted(Rule.known.items()))
-

@@ -87,7 +87,10 @@ def check_source(source: str, *, rules: Sequence[type[Rule]], context: Context) 
 
 
 # A comment, a text in triple quotes, or a plain text: the last is matched to be stepped over.
-_SKIPPED = re.compile(r"""(#[^\n]*|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?''')|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL)
+_SKIPPED = re.compile(
+    r"""(#[^\n]*|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?''')|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""",
+    re.DOTALL,
+)
 
 
 def _bare(source: str) -> str:
