@@ -83,18 +83,10 @@ _TOKEN = re.compile(r"/\*\*/|/\*\*\Z|\A\*\*/|\*+|\?|\[[!^]?\]?[^\]]*\]|\\.|.", r
 
 
 def _translate(glob: str) -> str:
+    glob = re.sub(r"(?:\A|(?<=/))\*\*(?:/\*\*)+(?=/|\Z)", "**", glob)
     if glob == "**":
         return ".*"
-    out = []
-    position = 0
-    while position < len(glob):
-        token = _TOKEN.match(glob, position)
-        assert token is not None
-        text = token[0]
-        # `/**/` may share its last slash with the next one: `a/**/**/b`.
-        position = token.end() - 1 if text == "/**/" and glob.startswith("**/", token.end()) else token.end()
-        out.append(_piece(text))
-    return "".join(out)
+    return "".join(_piece(token[0]) for token in _TOKEN.finditer(glob))
 
 
 def _piece(token: str) -> str:
