@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shapeguard.runs.families import Family, families
-from shapeguard.runs.series import whole
+from shapeguard.runs.series import Value, whole
 from shapeguard.runs.tracks import Track
 from shapeguard.runs.values import Compile, Process
 
@@ -30,7 +30,7 @@ def _joined(family: Family, regions: Sequence[Track]) -> bool:
     steps = family.steps
     for track in regions:
         is_after_limit = track.kind == "limit" and min(steps) >= track.first.step
-        same_size = track.kind == "shape" and family.seen.keys() == set(track.values)
+        same_size = track.kind == "shape" and _is_same_size(family.values, track.values)
         # The steps of its regions, not of what was added to it: one growing cause must not take in all that follows.
         if is_after_limit or same_size or steps <= {event.step for event in track.events}:
             track.eager += family.events[1:]
@@ -52,6 +52,17 @@ def _rank(family: Family) -> int:
     if family.op.startswith("cat"):
         return 0
     return 1 if family.at.kind == "shape" else 2
+
+
+def _is_same_size(mine: Sequence[Value], theirs: Sequence[Value]) -> bool:
+    """Whether the values are the same, or all one off: labels are shifted by one."""
+    if set(mine) == set(theirs):
+        return True
+    numbers, others = whole(mine), whole(theirs)
+    if numbers is None or others is None or len(numbers) != len(others):
+        return False
+    offsets = {a - b for a, b in zip(numbers, others, strict=True)}
+    return len(offsets) == 1 and abs(offsets.pop()) == 1
 
 
 Share = dict[tuple[tuple[str, int], int], float]

@@ -420,3 +420,12 @@ def test_a_cache_written_by_hand_that_grows_is_to_be_allocated_once(run: Writer)
     (cause,) = causes(run)
     assert cause.pattern == "grows by 1 each time"
     assert cause.advice == "pad it to one fixed length; a buffer is allocated once at its full length and written into"
+
+
+def test_labels_that_are_shifted_by_one_have_the_length_as_their_cause(run: Writer) -> None:
+    for length in (9, 5, 13):
+        run.eager("sum", tensor("self", 2, length - 1))
+        run.step()
+        run.region(tensor("ids", 2, length))
+    (cause,) = causes(run)
+    assert (cause.values, cause.count, cause.eager) == ((9, 5, 13), 2, 2)
