@@ -1,0 +1,268 @@
+"""Which lengths to compile for: the exact optimum of padding for every number of buckets.
+
+Rows of one length go into the smallest bucket that holds them, so a plan cuts the sorted lengths into runs, and a run
+costs its number of rows times the work at its largest (aligned) length. That cost has the Monge property for every
+work that grows with the length: the best cut moves right as the end of the prefix does. One layer, the best cost with
+one bucket more, is therefore found in one pass with a queue of cuts that can still win, in whole numbers throughout.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from shapeguard.core.errors import UsageError
+
+MAX_BUCKETS = 256
+"""More lengths than anybody compiles; a search for the smallest number ends there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a row costs at a length: `linear` for each token and `quadratic` for each pair of tokens."""
+
+    linear: int = 1
+    quadratic: int = 0
+
+    def of(self, length: int) -> int:
+        """Give the work of one row."""
+        return length * (self.linear + self.quadratic * length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a bucket may be."""
+
+    align: int = 1
+    """Buckets are multiples of it."""
+    max_length: int | None = None
+    """No bucket is longer; rows that are fit none."""
+    max_pad: int | None = None
+    """No row gets more padding tokens than this."""
+
+    @property
+    def longest(self) -> int | None:
+        """The largest bucket that both limits allow."""
+        return None if self.max_length is None else self.max_length // self.align * self.align
+
+    def aligned(self, length: int) -> int:
+        """Give the smallest multiple that holds the length; an empty row takes one as well."""
+        return max(1, -(-length // self.align)) * self.align
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What some buckets do to some lengths."""
+
+    buckets: tuple[int, ...]
+    rows: tuple[int, ...]
+    """How many rows go into each bucket."""
+    misfits: Mapping[int, int]
+    """Lengths that fit no bucket, with their rows; they count nowhere else."""
+    real_tokens: int
+    tokens: int
+    """Real tokens and padding."""
+    real_work: int
+    work: int
+
+    @property
+    def padded(self) -> int:
+        """Padding tokens."""
+        return self.tokens - self.real_tokens
+
+    @property
+    def padding_share(self) -> float:
+        """Padding among all tokens."""
+        return self.padded / self.tokens if self.tokens else 0.0
+
+    @property
+    def waste(self) -> float:
+        """The share of the work that is spent on padding; with the plain work the same as `padding_share`."""
+        return (self.work - self.real_work) / self.work if self.work else 0.0
+
+    @property
+    def unused(self) -> tuple[int, ...]:
+        """Buckets that hold no row."""
+        return tuple(bucket for bucket, rows in zip(self.buckets, self.rows, strict=True) if not rows)
+
+
+def fit(lengths: Mapping[int, int], buckets: Sequence[int], work: Work = Work()) -> Fit:
+    """Put every row into the smallest bucket that holds it."""
+    sizes = sorted(set(buckets))
+    rows = [0] * len(sizes)
+    misfits = {}
+    real_tokens = real_work = 0
+    for length, count in sorted(lengths.items()):
+        index = bisect_left(sizes, length)
+        if index == len(sizes):
+            misfits[length] = count
+            continue
+        rows[index] += count
+        real_tokens += length * count
+        real_work += work.of(length) * count
+    return Fit(
+        buckets=tuple(sizes),
+        rows=tuple(rows),
+        misfits=misfits,
+        real_tokens=real_tokens,
+        tokens=sum(size * count for size, count in zip(sizes, rows, strict=True)),
+        real_work=real_work,
+        work=sum(work.of(size) * count for size, count in zip(sizes, rows, strict=True)),
+    )
+
+
+class Planner:
+    """The best buckets for one histogram of lengths, for each number of buckets."""
+
+    def __init__(
+        self,
+        lengths: Mapping[int, int],
+        *,
+        limits: Limits = Limits(),
+        work: Work = Work(),
+    ) -> None:
+        """Rows that are longer than the largest bucket are left out; `UsageError` where none is left."""
+        self.limits = limits
+        self.work = work
+        self.lengths = _checked(lengths, limits)
+        self.misfits = {each: count for each, count in lengths.items() if count and each not in self.lengths}
+        groups: dict[int, list[int]] = {}
+        for length in sorted(self.lengths):
+            groups.setdefault(limits.aligned(length), []).append(length)
+        self._sizes = list(groups)
+        self._work = [work.of(size) for size in self._sizes]
+        self._rows = [0, *accumulate(sum(self.lengths[each] for each in group) for group in groups.values())]
+        self._real_tokens = sum(length * count for length, count in self.lengths.items())
+        self._real_work = sum(work.of(length) * count for length, count in self.lengths.items())
+        self._expiry = _expiries(self._sizes, [group[0] for group in groups.values()], limits.max_pad)
+        self._costs: list[int | None] = [0, *[None] * len(groups)]
+        self._cuts: list[array[int]] = []
+        self._totals: list[int | None] = []
+
+    @property
+    def most(self) -> int:
+        """The number of buckets from which on more of them change nothing."""
+        return len(self._sizes)
+
+    def buckets(self, number: int) -> tuple[int, ...] | None:
+        """Give the best buckets of that number, or None where so few cannot keep `max_pad`."""
+        ends = self._ends(number)
+        return None if ends is None else tuple(self._sizes[end - 1] for end in ends)
+
+    def fit(self, number: int) -> Fit | None:
+        """Give what the best buckets of that number do."""
+        ends = self._ends(number)
+        if ends is None:
+            return None
+        rows = tuple(self._rows[end] - self._rows[start] for start, end in zip((0, *ends), ends, strict=False))
+        return Fit(
+            buckets=tuple(self._sizes[end - 1] for end in ends),
+            rows=rows,
+            misfits=self.misfits,
+            real_tokens=self._real_tokens,
+            tokens=sum(self._sizes[end - 1] * count for end, count in zip(ends, rows, strict=True)),
+            real_work=self._real_work,
+            work=sum(self._work[end - 1] * count for end, count in zip(ends, rows, strict=True)),
+        )
+
+    def curve(self, most: int) -> Iterator[Fit]:
+        """Give the best fit for 1, 2, … buckets, leaving out numbers that cannot keep `max_pad`."""
+        for number in range(1, min(most, self.most) + 1):
+            found = self.fit(number)
+            if found is not None:
+                yield found
+
+    def _ends(self, number: int) -> tuple[int, ...] | None:
+        """Where the runs of the best plan end, counted in distinct aligned lengths."""
+        number = min(number, self.most)
+        while len(self._cuts) < number:
+            self._add_layer()
+        if self._totals[number - 1] is None:
+            return None
+        ends = [self.most]
+        for cuts in reversed(self._cuts[1:number]):
+            ends.append(cuts[ends[-1]])
+        return tuple(reversed(ends))
+
+    def _add_layer(self) -> None:
+        """Find the best cost of every prefix with one bucket more."""
+        before, rows, work, expiry = self._costs, self._rows, self._work, self._expiry
+        costs: list[int | None] = [None] * len(before)
+        cuts = array("q", bytes(8 * len(before)))
+        queue: list[int] = []  # cuts that can still win, in the order in which they do
+        takeovers: list[int] = []  # for each of them, the prefix from which it beats the one before it
+        first = 0  # the cut of the queue that wins now
+        for end in range(1, len(before)):
+            cut = end - 1
+            base = before[cut]
+            if base is not None:
+                start = end
+                while len(queue) > first:
+                    last = queue[-1]
+                    # Rows between the two cuts are charged to `last` only: from this work on, the later cut is cheaper.
+                    gain = (base - before[last]) // (rows[cut] - rows[last])  # type: ignore[operator]
+                    start = bisect_right(work, gain) + 1
+                    start = end if start < end else start if start < expiry[last] else expiry[last]
+                    if start > takeovers[-1]:
+                        break
+                    queue.pop()
+                    takeovers.pop()
+                queue.append(cut)
+                takeovers.append(start if len(queue) > first + 1 else end)
+            while len(queue) > first + 1 and takeovers[first + 1] <= end:
+                first += 1
+            if len(queue) > first and end < expiry[queue[first]]:
+                cut = queue[first]
+                costs[end] = before[cut] + work[end - 1] * (rows[end] - rows[cut])  # type: ignore[operator]
+                cuts[end] = cut
+        self._costs = costs
+        self._cuts.append(cuts)
+        self._totals.append(costs[-1])
+
+
+def _checked(lengths: Mapping[int, int], limits: Limits) -> dict[int, int]:
+    if limits.align < 1:
+        raise UsageError(f"the alignment {limits.align} is not a positive number", hint="give --align 1 for none")
+    rows = {length: count for length, count in lengths.items() if count}
+    if not rows:
+        raise UsageError("there are no lengths to plan for", hint="give a file with one length a line")
+    negative = min(min(rows), *rows.values()) if rows else 0
+    if negative < 0:
+        raise UsageError(f"{negative} is no length and no number of rows", hint="lengths and counts start at 0")
+    longest = limits.longest
+    if longest == 0:
+        raise UsageError(
+            f"no multiple of {limits.align} is as short as the maximum length {limits.max_length}",
+            hint="lower --align or raise --max-length",
+        )
+    kept = rows if longest is None else {length: count for length, count in rows.items() if length <= longest}
+    if not kept:
+        raise UsageError(
+            f"every row is longer than {longest}: the shortest has {min(rows)} tokens",
+            hint="raise --max-length, or give --truncate if rows may be cut",
+        )
+    _check_padding(kept, limits)
+    return kept
+
+
+def _check_padding(rows: Mapping[int, int], limits: Limits) -> None:
+    if limits.max_pad is None:
+        return
+    length = max(rows, key=lambda each: limits.aligned(each) - each)
+    padding = limits.aligned(length) - length
+    if padding > limits.max_pad:
+        raise UsageError(
+            f"a row of {length} tokens gets {padding} of padding in the smallest multiple of {limits.align} "
+            f"that holds it, more than {limits.max_pad}",
+            hint="raise --max-pad or lower --align",
+        )
+
+
+def _expiries(sizes: Sequence[int], shortest: Sequence[int], max_pad: int | None) -> list[int]:
+    """For each cut, the first prefix whose bucket would pad the row after the cut too much."""
+    if max_pad is None:
+        return [len(sizes) + 1] * len(sizes)
+    return [bisect_right(sizes, length + max_pad) + 1 for length in shortest]
