@@ -120,13 +120,13 @@ class Reader:
         shapes = event.get("shapes") or {}
         batch = Batch(
             shapes=self._one(tuple((str(name), tuple(map(int, shape))) for name, shape in shapes.items())),
-            site=self._site(event.get("site")),
+            site=self._site(event.get("site") or event.get("collator")),
             loader=self._site(event.get("loader")),
             last=bool(event.get("last")),
         )
         found.batches[batch] = found.batches.get(batch, 0) + 1
-        found.tokens[0] += int(event.get("real") or 0)
-        found.tokens[1] += int(event.get("padded") or 0)
+        found.tokens[0] += int(event.get("real") or event.get("real_tokens") or 0)
+        found.tokens[1] += int(event.get("padded") or event.get("padded_tokens") or 0)
 
     def _take_problem(self, found: Process, event: Mapping[str, Any]) -> None:
         found.notes.append(
