@@ -71,6 +71,10 @@ def _keep(result: object, **_: Any) -> Outcome:
 def main(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code; nothing is raised."""
     try:
+        os.getcwd()  # noqa: PTH109 - asked for its error
+    except OSError:
+        return _say("error: the working directory does not exist any more", "change to one that does", Exit.FAILED)
+    try:
         return _finish(group.main(args=list(argv), prog_name="shapeguard", standalone_mode=False))
     except ShapeguardError as error:
         return _say(f"error: {error.message}", error.hint, error.exit_code)

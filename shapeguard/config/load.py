@@ -51,9 +51,17 @@ def in_folder(folder: Path) -> Path | None:
     if (folder / STANDALONE).is_file():
         return folder / STANDALONE
     project = folder / PROJECT
-    if project.is_file() and _table(project) is not None:
-        return project
-    return None
+    if not project.is_file() or not _names_us(project):
+        return None
+    return project if _table(project) is not None else None
+
+
+def _names_us(file: Path) -> bool:
+    """Whether the file might hold our table; one that cannot be read or parsed is only our concern if it does."""
+    try:
+        return b"shapeguard" in file.read_bytes()
+    except OSError:
+        return False
 
 
 def load(file: Path | None, *, root: Path, environment: Mapping[str, str] = os.environ) -> Config:

@@ -47,7 +47,7 @@ def _checked(selectors: Iterable[str], entries: Collection[RuleEntry]) -> list[s
     for selector in known:
         if selector == ALL or (selector and any(code.startswith(selector) for code in codes)):
             continue
-        close = get_close_matches(selector, codes, n=1)
+        close = get_close_matches(selector, codes, n=1, cutoff=0.75)
         hint = f"did you mean {close[0]}?" if close else "`shapeguard rule --all` lists the rules"
         raise ConfigError(f"no rule is called {selector!r}", hint=hint)
     return known

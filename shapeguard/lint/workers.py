@@ -96,8 +96,10 @@ class _Pool:
             return
         orders_read, orders_write = os.pipe()
         answers_read, answers_write = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            # What is still in a buffer would be written by the child too.
+            if stream is not None:
+                stream.flush()
         pid = os.fork()
         if pid == 0:
             others = [fd for child in self.children for fd in (child.orders, child.answers)]

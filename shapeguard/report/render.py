@@ -74,6 +74,9 @@ def problem_line(problem: Problem, paint: Paint) -> str:
 def frame(finding: Finding, paint: Paint, *, columns: int, limit: int = 4) -> Iterator[str]:
     """Draw the lines of a finding with marks under what is meant; long ones are cut."""
     span = finding.span
+    if span.column > len(finding.excerpt[0]) + 1:
+        # A line of thousands of characters is kept only in part.
+        return
     number = len(str(span.line + min(len(finding.excerpt), limit)))
     gutter = paint(f"{'':{number}} |", "cyan")
     yield gutter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -17,18 +18,22 @@ from shapeguard.report.reporter import Style, reporter
 def write_file(report: Report, form: str, path: str) -> None:
     """Write the report into a file, by rename where the target is a plain file or new."""
     text = reporter(form).render(report, Style(root=_root())).encode("utf-8", "backslashreplace")
-    target = Path(path)
     try:
-        replace_file(target, text)
+        if path.endswith(("/", os.sep)):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        replace_file(Path(path), text)
     except OSError as error:
         raise UsageError(
-            f"cannot write {path!r}: {error.strerror or error}", hint="give --output a path in a folder that exists"
+            f"cannot write {path!r}: {error.strerror or error}", hint="give --output a file in a folder that exists"
         ) from error
 
 
 def write_stream(report: Report, form: str, *, to_stderr: bool, color: str, quiet: bool, verbose: int) -> None:
     """Write the report to standard output, or beside a running program to standard error."""
-    stream = sys.stderr if to_stderr else sys.stdout
+    stream: TextIO | None = sys.stderr if to_stderr else sys.stdout
+    if stream is None:
+        # Closed by the caller (`>&-`): the exit code is all that is wanted.
+        return
     renderer = reporter(form)
     style = Style(
         color=wants_color(color, is_terminal=stream.isatty()),
@@ -40,7 +45,7 @@ def write_stream(report: Report, form: str, *, to_stderr: bool, color: str, quie
     _write(stream, renderer.render(report, style), for_programs=renderer.for_programs)
     if form == "github" and (summary := os.environ.get("GITHUB_STEP_SUMMARY")):
         _append(Path(summary), reporter("markdown").render(report, style))
-    if not quiet:
+    if not quiet and sys.stderr is not None:
         _write(sys.stderr, "".join(f"{note}\n" for note in report.notes), for_programs=False)
 
 
@@ -49,12 +54,17 @@ def _write(stream: TextIO, text: str, *, for_programs: bool) -> None:
     encoding = "utf-8" if for_programs else (stream.encoding or "utf-8")
     data = text.encode(encoding, "backslashreplace" if encoding.lower().startswith("utf") else "replace")
     buffer: BinaryIO | None = getattr(stream, "buffer", None)
-    stream.flush()
-    if buffer is None:
-        stream.write(text)
-    else:
-        buffer.write(data)
-    stream.flush()
+    try:
+        stream.flush()
+        if buffer is None:
+            stream.write(text)
+        else:
+            buffer.write(data)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"cannot write the report: {error.strerror or error}") from error
 
 
 def _append(summary: Path, text: str) -> None:

@@ -67,7 +67,7 @@ def test_a_report_that_cannot_be_written_is_exit_2(shapeguard):
     assert ran.code == 2
     assert ran.err == (
         "error: cannot write 'no/such/folder/a.json': No such file or directory\n"
-        "hint: give --output a path in a folder that exists\n"
+        "hint: give --output a file in a folder that exists\n"
     )
 
 
@@ -92,3 +92,27 @@ def test_an_uncaught_mistake_of_ours_is_exit_2(shapeguard, monkeypatch):
     assert ran.code == 2
     assert "ZeroDivisionError: x" in ran.err
     assert ran.err.endswith("error: this is a bug in shapeguard\nhint: please report it with the lines above\n")
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "said"),
+    [
+        ("> /dev/full", 2, "error: cannot write the report: No space left on device\n"),
+        (">&-", 1, ""),
+        (">&- 2>&-", 1, ""),
+        ("<&-", 1, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full_are_no_bug_of_ours(tmp_path, ending, code, said):
+    (tmp_path / "a.py").write_text("def (:\n")
+    (tmp_path / "b.py").write_text("x = 1\n")
+    command = f"{sys.executable} -m shapeguard lint --isolated --no-cache -q {tmp_path} {ending}"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (code, said)
+
+
+def test_a_working_directory_that_is_gone_is_said(tmp_path):
+    command = f"cd {tmp_path} && rmdir {tmp_path} && {sys.executable} -m shapeguard config"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert ran.stderr == ("error: the working directory does not exist any more\nhint: change to one that does\n")

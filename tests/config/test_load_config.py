@@ -98,3 +98,11 @@ def test_a_switch_of_the_environment_must_be_true_or_false(shapeguard, monkeypat
     assert (ran.code, ran.err) == (
         2, "error: SHAPEGUARD_FROZEN='maybe' is neither true nor false\nhint: set it to 1 or 0\n"
     )  # fmt: skip
+
+
+def test_a_broken_project_file_that_is_none_of_ours_is_passed_over(shapeguard):
+    write("data/pyproject.toml", "[[[")
+    write("data/a.py", "x = 1\n")
+    assert shapeguard("lint", "--no-cache", "data").code == 0
+    write("data/pyproject.toml", "[tool.shapeguard\n")
+    assert shapeguard("lint", "--no-cache", "data").code == 2

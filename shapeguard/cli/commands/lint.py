@@ -216,7 +216,7 @@ def _from_stdin(scopes: _Scopes, given: dict[str, Any], view: View) -> Report:
 
     name: Path = given["stdin_filename"] or Path("-")
     scope = scopes.at(name.parent)
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read() if sys.stdin is not None else b""
     if scope.settings.force_exclude and scope.is_excluded(whole_path(name)):
         return Report(tool="lint", sections=(Text(text=_text(data), is_verbatim=True),) if view.is_fixing else ())
     options = LintOptions(fix=_fix_mode(scopes.here.settings, given), is_diff=given["diff"])

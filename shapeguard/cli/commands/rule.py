@@ -39,7 +39,7 @@ def _entry(code: str, entries: dict[str, RuleEntry]) -> RuleEntry:
     found = entries.get(wanted) or by_name.get(wanted)
     if found is not None:
         return found
-    close = get_close_matches(wanted, list(entries), n=1)
+    close = get_close_matches(wanted, list(entries), n=1, cutoff=0.75)
     hint = f"did you mean {close[0]}?" if close else "`shapeguard rule --all` lists the rules"
     raise UsageError(f"no rule is called {code!r}", hint=hint)
 
