@@ -86,6 +86,8 @@ class Problem:
     message: str
     line: int = 0
     """Line in the file, from 1; 0 where there is none."""
+    code: str = ""
+    """Code by which it can be ignored, where there is one."""
 
 
 def is_applicable(finding: Finding, *, unsafe: bool) -> bool:

@@ -13,7 +13,7 @@ from shapeguard.core.finding import Finding, Severity, is_applicable
 from shapeguard.core.links import rule_url
 from shapeguard.core.report import JSON, Report, Table, Text
 from shapeguard.lint.engine import LintRun
-from shapeguard.lint.notices import catalogue
+from shapeguard.lint.notices import UNREADABLE, catalogue
 
 if TYPE_CHECKING:
     from shapeguard.lint.baseline import Known
@@ -46,6 +46,7 @@ class _Sorted:
 def lint_report(run: LintRun, view: View) -> Report:
     """Give the report of a run; a baseline that is to be written is written here."""
     findings = _identified(run.findings) if run.findings else ()
+    run = replace(run, problems=tuple(replace(problem, code=UNREADABLE) for problem in run.problems))
     if view.write_baseline is not None:
         return _baseline_written(run, findings, view.write_baseline)
     kinds = _sort(run, findings, view.baseline)

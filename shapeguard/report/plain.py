@@ -62,4 +62,5 @@ def plain_edit(edit: Edit) -> dict[str, JSON]:
 
 def plain_problem(problem: Problem) -> dict[str, JSON]:
     """Give one problem; `line` is 0 where there is none."""
-    return {"path": problem.path, "line": problem.line, "message": problem.message}
+    row: dict[str, JSON] = {"path": problem.path, "line": problem.line, "message": problem.message}
+    return {**row, "code": problem.code} if problem.code else row

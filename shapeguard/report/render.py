@@ -68,7 +68,8 @@ def place(finding: Finding) -> str:
 def problem_line(problem: Problem, paint: Paint) -> str:
     """What could not be done, on one line."""
     line = f":{problem.line}" if problem.line else ""
-    return f"{paint('problem', 'red')} {printable(problem.path)}{line}: {printable(problem.message)}"
+    code = f" ({problem.code})" if problem.code else ""
+    return f"{paint('problem', 'red')} {printable(problem.path)}{line}: {printable(problem.message)}{code}"
 
 
 def frame(finding: Finding, paint: Paint, *, columns: int, limit: int = 4) -> Iterator[str]:

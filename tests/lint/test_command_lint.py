@@ -67,7 +67,7 @@ def test_a_path_that_does_not_exist_is_a_problem(shapeguard):
     write("a.py", GOOD)
     ran = shapeguard(*LINT, "a.py", "gone.py")
     assert ran.code == 1
-    assert "problem gone.py: could not be read: No such file or directory" in ran.out
+    assert "problem gone.py: could not be read: No such file or directory (SG902)" in ran.out
     assert shapeguard(*LINT, "gone.py").code == 2
 
 

@@ -104,12 +104,12 @@ def test_a_nul_byte_a_wrong_encoding_and_a_huge_file_are_problems(shapeguard):
     ran = shapeguard(*LINT, "--output-format", "concise", ".")
     assert ran.code == 2
     assert ran.out.splitlines() == [
-        "problem codec.py:1: names an encoding that Python does not know: 'klingon'",
-        "problem huge.py: is larger than 8 MB of code, so it was not checked",
-        "problem latin.py:3: is not UTF-8: byte 0xe9 at offset 9",
-        "problem nul.py:2: holds a NUL byte, so it is no Python text",
-        "problem rot.py:1: names 'rot13', which is no text encoding",
-        "problem utf16.py: is UTF-16, which Python does not read as source",
+        "problem codec.py:1: names an encoding that Python does not know: 'klingon' (SG902)",
+        "problem huge.py: is larger than 8 MB of code, so it was not checked (SG902)",
+        "problem latin.py:3: is not UTF-8: byte 0xe9 at offset 9 (SG902)",
+        "problem nul.py:2: holds a NUL byte, so it is no Python text (SG902)",
+        "problem rot.py:1: names 'rot13', which is no text encoding (SG902)",
+        "problem utf16.py: is UTF-16, which Python does not read as source (SG902)",
     ]
 
 

@@ -54,7 +54,7 @@ def test_links_to_folders_are_not_followed_and_files_come_once(shapeguard):
 def test_a_pipe_is_a_problem_and_does_not_hang(shapeguard):
     os.mkfifo("p.py")
     ran = shapeguard("lint", "--isolated", "--no-cache", "p.py")
-    assert (ran.code, ran.out) == (2, "problem p.py: is no regular file; pipe it in: `shapeguard lint -`\n")
+    assert (ran.code, ran.out) == (2, "problem p.py: is no regular file; pipe it in: `shapeguard lint -` (SG902)\n")
 
 
 def test_a_name_that_is_no_utf8_is_shown_escaped(shapeguard):

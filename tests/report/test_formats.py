@@ -58,7 +58,7 @@ REPORTS = {
     "failing": Report(
         tool="lint",
         problems=(
-            Problem(path="x.py", message="does not parse: invalid syntax", line=7),
+            Problem(path="x.py", message="does not parse: invalid syntax", line=7, code="SG902"),
             Problem(path="/y.py", message="gone"),
         ),
         exit_code=Exit.FAILED,

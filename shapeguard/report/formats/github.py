@@ -55,7 +55,10 @@ def _finding(finding: Finding, root: str) -> str:
 
 
 def _problem(problem: Problem, title: str, root: str) -> str:
-    properties = {"title": title, "file": relative(problem.path, root)}
+    properties = {
+        "title": f"shapeguard ({problem.code})" if problem.code else title,
+        "file": relative(problem.path, root),
+    }
     if problem.line:
         properties["line"] = str(problem.line)
     return _annotation("error", properties, problem.message)

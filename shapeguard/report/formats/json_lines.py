@@ -10,7 +10,7 @@ from shapeguard.report.reporter import Reporter, Style
 
 
 class JsonLines(Reporter):
-    """One finding a line, for other programs; a problem's line has no `code`."""
+    """One finding a line, for other programs; a problem's line has no `column`."""
 
     name = "json-lines"
     for_programs = True

@@ -72,11 +72,12 @@ def _notification(problem: Problem, root: str) -> dict[str, JSON]:
     place: dict[str, JSON] = {"artifactLocation": _artifact(problem.path, root)}
     if problem.line:
         place["region"] = {"startLine": problem.line}
-    return {
+    notification: dict[str, JSON] = {
         "level": "error",
         "message": {"text": problem.message},
         "locations": [{"physicalLocation": place}],
     }
+    return {**notification, "descriptor": {"id": problem.code}} if problem.code else notification
 
 
 def _result(finding: Finding, indexes: dict[str, int], root: str) -> dict[str, JSON]:
