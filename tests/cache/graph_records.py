@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,7 @@ def filled(folder: Path, *records: GraphRecord) -> Path:
     with GraphCache(folder) as cache:
         cache.put_many(records)
     return folder
+
+
+Shapeguard = Callable[..., Any]
+"""The fixture `shapeguard`: runs the command line."""
