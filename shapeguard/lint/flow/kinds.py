@@ -100,7 +100,11 @@ def _made(flow: Flow, node: cst.Call) -> str:
         return next(iter(sorted(flow.kinds(node.func.value))), "")
     if last in _AROUND and node.args and len([arg for arg in node.args if arg.keyword is None]) == 1:
         return next(iter(sorted(flow.kinds(node.args[0].value))), "")
-    for value in flow.values(node.func):
+    if isinstance(node.func, cst.Name) and node.func.value == "cls":
+        owner = flow.index.scope[node].owner()
+        return _local(flow, owner.node) if owner is not None and isinstance(owner.node, cst.ClassDef) else ""
+    maker = node.func.value if isinstance(node.func, cst.Attribute) and last in _MADE_BY else node.func
+    for value in flow.values(maker):
         if value.kind == "class" and isinstance(value.node, cst.ClassDef):
             return _local(flow, value.node)
     if not names:
@@ -138,7 +142,12 @@ def classify(name: str) -> str:
 
 def _local(flow: Flow, node: cst.ClassDef) -> str:
     """A class of the file: what it inherits from transformers, or its own thing."""
+    if "generate" in flow.index.inner[node].bindings:
+        return "local"
     for base in node.bases:
+        for value in flow.values(base.value):
+            if isinstance(value.node, cst.ClassDef) and value.node is not node:
+                return _local(flow, value.node)
         for name in flow.names(base.value):
             if name.split(".")[0] in _HUGGING_FACE and (kind := classify(name.split(".")[-1])):
                 return kind

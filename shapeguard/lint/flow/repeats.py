@@ -122,5 +122,17 @@ def is_handler(flow: Flow, function: cst.CSTNode) -> bool:
         target = decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator
         if path_of(target).count(".") and path_of(target).split(".")[-1] in routes:
             return True
+    if any(_is_request(flow, param) for param in function.params.params):
+        return True
     names = {param.name.value for param in function.params.params}
     return bool(names & {"request", "req", "payload"})
+
+
+def _is_request(flow: Flow, param: cst.Param) -> bool:
+    """Whether the parameter is annotated with a pydantic model of the file."""
+    annotation = param.annotation.annotation if param.annotation is not None else None
+    for value in flow.values(annotation) if annotation is not None else []:
+        if isinstance(value.node, cst.ClassDef):
+            names = {name for base in value.node.bases for name in flow.names(base.value)}
+            return any(name.startswith("pydantic.") for name in names)
+    return False

@@ -150,3 +150,8 @@ def _annotation(flow: Flow, node: cst.CSTNode) -> str:
     if not isinstance(node, cst.Param) or node.annotation is None:
         return ""
     return flow.source_of(node.annotation.annotation)
+
+
+def words_of(flow: Flow, node: cst.CSTNode) -> set[str]:
+    """Give the names in a small expression."""
+    return set(re.findall(r"[\w.]+", flow.source_of(node)))

@@ -14,24 +14,8 @@ if TYPE_CHECKING:
 
 WORDS = ("auto", "balanced", "balanced_low_0", "sequential")
 LOADERS = ("from_pretrained", "from_config", "pipeline")
-# Libraries with device maps of their own, for GPUs only.
-FOREIGN = frozenset(
-    [
-        "diffusers",
-        "vllm",
-        "unsloth",
-        "auto_gptq",
-        "gptqmodel",
-        "awq",
-        "optimum",
-        "ctransformers",
-        "openvino",
-        "nemo",
-        "exllamav2",
-        "sglang",
-        "lmdeploy",
-    ]
-)
+# Other libraries' loaders have device maps of their own, or run on GPUs only.
+LIBRARIES = frozenset({"transformers", "peft", "trl", "sentence_transformers", "accelerate"})
 
 
 class DeviceMapAuto(Rule):
@@ -69,7 +53,7 @@ class DeviceMapAuto(Rule):
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model."""
         if call.method in LOADERS:
-            if any(name.split(".")[0] in FOREIGN for name in call.names):
+            if call.names and not any(self._is_ours(name) for name in call.names):
                 return
             nodes = call.argument("device_map")
             nodes += [n for kw in call.argument("model_kwargs") for n in self._entry(kw)]
@@ -80,6 +64,9 @@ class DeviceMapAuto(Rule):
         for value in (value for node in nodes for value in self.flow.values(node)):
             if value.kind == "constant" and value.constant in WORDS:
                 self.report(value.node, message=self.message.format(value.constant), fix=self._fix(call, value.node))
+
+    def _is_ours(self, name: str) -> bool:
+        return name.split(".")[0] in LIBRARIES or name.startswith((".", "cls", "self"))
 
     def _entry(self, kwargs: cst.BaseExpression) -> list[cst.BaseExpression]:
         return self.flow.mapping(kwargs).entries.get("device_map", [])

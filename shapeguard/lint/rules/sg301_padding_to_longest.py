@@ -59,7 +59,8 @@ class PaddingToLongest(Rule):
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of a tokenizer."""
-        if call.open:
+        if call.open or (self.flow.only_in(call.argument("return_tensors"), "np") and call.argument("return_tensors")):
+            # Numpy arrays stay on the host.
             return
         if call.method == "pad" and call.receiver is not None:
             is_tokenizer = self.flow.kinds(call.receiver) & {"tokenizer", "tokenizer?"} and not self._is_off(call)

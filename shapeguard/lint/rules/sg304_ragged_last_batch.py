@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 TRL_ARGUMENTS = ("SFTConfig", "DPOConfig", "RewardConfig", "KTOConfig", "ORPOConfig", "CPOConfig")
-SHUFFLING = ("RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+SHUFFLING = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 EVALUATION = re.compile(
     r"(^|[^a-z])(val|valid|validation|dev|devel)([^a-z]|$)|validat|eval|test|infer|predict|calib|holdout|gallery|query|bench",
     re.IGNORECASE,
@@ -93,8 +93,11 @@ class RaggedLastBatch(Rule):
             return False
         if call.constant("shuffle", 2, default=False) is True:
             return True
-        samplers = call.argument("sampler", 3)
-        if any(name.split(".")[-1] in SHUFFLING for node in samplers for name in self.flow.callees(node)):
+        if samplers := call.argument("sampler", 3):
+            # A sampler of one's own may never give a short batch.
+            names = {name.split(".")[-1] for node in samplers for name in self.flow.callees(node)}
+            return bool(names & SHUFFLING)
+        if self.flow.feeds_backward(call.node):
             return True
         return bool(TRAINING.search(purpose)) and call.constant("shuffle", 2, default=None) is not False
 
@@ -103,7 +106,7 @@ class RaggedLastBatch(Rule):
             return
         inner = call.argument("sampler", 0)
         purpose = self.flow.purpose(call.node) + " ".join(self.flow.source_of(node) for node in inner)
-        shuffles = any(name.split(".")[-1] in SHUFFLING for node in inner for name in self.flow.callees(node))
+        shuffles = SHUFFLING & {name.split(".")[-1] for node in inner for name in self.flow.callees(node)}
         if EVALUATION.search(purpose) or not (shuffles or TRAINING.search(purpose)):
             return
         given = call.argument("drop_last", 2)
