@@ -17,6 +17,7 @@ from typing import Any
 
 from shapeguard.core.finding import Edit, Finding, Problem, Span
 from shapeguard.lint.text import UnreadableError
+from shapeguard.lint.visit import Context, SourceError, check_source
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -233,7 +234,17 @@ def _ended(code: str) -> str:
 def _error(code: str) -> SyntaxError | None:
     if not code.isascii() and any("\ud800" <= character <= "\udfff" for character in code):
         return SyntaxError("holds half of a surrogate pair")
-    return _syntax_error(code)
+    wrong = _syntax_error(code)
+    return wrong if wrong is not None and not _is_newer_python(code) else None
+
+
+def _is_newer_python(code: str) -> bool:
+    """Whether libcst knows what this Python does not."""
+    try:
+        check_source(code, rules=(), context=Context())
+    except (SourceError, RecursionError):
+        return False
+    return True
 
 
 def _syntax_error(code: str) -> SyntaxError | None:

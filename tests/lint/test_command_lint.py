@@ -285,3 +285,23 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path):
     command = f"{sys.executable} -m shapeguard lint --isolated --no-cache {tmp_path} | head -1"
     ran = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "syntax",
+    [
+        "if (n := 1): pass",
+        'match x:\n    case {"a": 1}: pass',
+        "try:\n    pass\nexcept* A:\n    pass",
+        "type X = int",
+        'x = f"{d["a"]}"',
+        "def f[T](x: T) -> T: return x",
+        "class A[T = int]: pass",
+        "try:\n    pass\nexcept A, B:\n    pass",
+        'x = t"{a}"',
+    ],
+    ids=["3.8", "3.10", "3.11", "3.12", "3.12-f", "3.12-def", "3.13", "3.14", "3.14-t"],
+)
+def test_syntax_newer_than_the_running_python_is_read(shapeguard, syntax):
+    write("a.py", f"{BAD}{syntax}  # shapeguard: ignore[SG777]\n")
+    assert codes(shapeguard(*LINT, "--json", "a.py").out) == ["SG101", "SG901"]

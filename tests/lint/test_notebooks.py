@@ -165,3 +165,8 @@ def test_offsets_hold_for_any_cells(cells):
     assert book is not None
     for cell in book.cells:
         assert len(cell.code.encode()) == len(cell.source.encode())
+
+
+def test_a_cell_in_newer_python_is_read(shapeguard):
+    write(notebook(IMPORT, f'x = t"{{a}}"\n{CALL}'))
+    assert findings(shapeguard) == [(2, 2)]
