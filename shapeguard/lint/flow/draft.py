@@ -176,8 +176,10 @@ class Fixes:
                 return None
             if call.node.func is call.func or call.open or call.is_bound:
                 changes.append(add_arguments(call.node, missing))
-            elif len(call.args) == 1 and isinstance(literal := _dict_of(call), cst.Dict):
+            elif isinstance(literal := _dict_of(call), cst.Dict):
                 changes.append(add_entries(literal, missing))
+            elif isinstance(literal, cst.Call):
+                changes.append(add_arguments(literal, missing))
             else:
                 return None
         return Draft(message=message, changes=tuple(changes))
@@ -204,7 +206,12 @@ def is_literal(node: cst.CSTNode) -> bool:
 
 
 def _dict_of(call: Invocation) -> cst.CSTNode | None:
-    if call.args[0].star != "**":
+    """Give the dict literal or the `dict(...)` that holds the last keyword arguments of a call made elsewhere."""
+    if not call.args or call.args[-1].star != "**":
         return None
-    values = [value.node for value in call.flow.values(call.args[0].value) if value.kind == "dict"]
-    return values[0] if len(values) == 1 else None
+    values = [value.node for value in call.flow.values(call.args[-1].value)]
+    if len(values) != 1:
+        return None
+    node = values[0]
+    named = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict"
+    return node if named or isinstance(node, cst.Dict) else None

@@ -8,8 +8,9 @@ import libcst as cst
 
 from shapeguard.lint.flow import graphs, guards, repeats, rows
 from shapeguard.lint.flow.calls import Invocation
-from shapeguard.lint.flow.draft import Fixes, is_literal
+from shapeguard.lint.flow.draft import Draft, Fixes, is_literal
 from shapeguard.lint.flow.flow import Flow
+from shapeguard.lint.flow.scope import path_of
 
 
 class Facts(Flow):
@@ -141,11 +142,27 @@ class Facts(Flow):
         """The subscripts of the file."""
         return [node for node in self.index.order if isinstance(node, cst.Subscript)]
 
+    def drop_move(self, node: cst.Call) -> Draft | None:
+        """Take a move to a device away, with its whole statement where that does nothing else."""
+        statement = self.index.parent.get(node)
+        base = node.func.value if isinstance(node.func, cst.Attribute) else None
+        comprehension = next((p for p, _ in self.ancestors(node) if isinstance(p, cst.DictComp)), None)
+        if comprehension is not None:
+            statement, items = self.index.parent.get(comprehension), comprehension.for_in.iter
+            base = items.func.value if isinstance(items, cst.Call) and isinstance(items.func, cst.Attribute) else None
+        if isinstance(statement, cst.Assign) and len(statement.targets) == 1 and base is not None:
+            target = statement.targets[0].target
+            if isinstance(target, cst.Name) and path_of(base) == target.value and self.stands_alone(statement.value):
+                return self.fixes.drop_statement(statement, "leave the inputs on the CPU")
+        return self.fixes.drop_move(node)
+
     def stands_alone(self, node: cst.CSTNode) -> bool:
         """Whether the call is a statement among others, so that it can be deleted."""
         statement = self.index.parent.get(node)
-        line = self.index.parent.get(statement) if isinstance(statement, cst.Expr) else None
-        block = self.index.parent.get(line) if isinstance(line, cst.SimpleStatementLine) else None
+        line = self.index.parent.get(statement) if isinstance(statement, (cst.Expr, cst.Assign)) else None
+        if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
+            return False
+        block = self.index.parent.get(line)
         return isinstance(block, (cst.IndentedBlock, cst.Module)) and len(block.body) > 1
 
     def in_graph(self, node: cst.CSTNode) -> bool:

@@ -29,6 +29,8 @@ class Mapping:
     """By key, the expressions that its value may come from."""
     is_complete: bool = False
     """Whether no other key can be in it."""
+    is_encoding: bool = False
+    """Whether it is what a tokenizer gives: its keys are inputs of a model, never options."""
 
     def put(self, other: Mapping, *, maybe: bool = False) -> None:
         """Write the other's entries over these, or beside them where that may not happen."""
@@ -109,7 +111,7 @@ def _call(flow: Flow, node: cst.Call) -> Mapping:
         return flow.mapping(node.func.value)
     if _is_encoding(flow, node):
         # The keys are those of a model's inputs; no option is ever among them.
-        return Mapping(is_complete=True)
+        return Mapping(is_complete=True, is_encoding=True)
     if name in _COPIES or name in ("BatchEncoding", "BatchFeature"):
         return _arguments(flow, node.args)
     results: list[cst.BaseExpression] = []
@@ -132,13 +134,16 @@ def _comprehension(flow: Flow, node: cst.DictComp) -> Mapping:
     """`{k: f(v) for k, v in d.items()}` has no keys but those of `d`."""
     base = node.for_in.iter
     if isinstance(base, cst.Call) and isinstance(base.func, cst.Attribute) and base.func.attr.value == "items":
-        return Mapping(is_complete=flow.mapping(base.func.value).is_complete)
+        inner = flow.mapping(base.func.value)
+        return Mapping(is_complete=inner.is_complete, is_encoding=inner.is_encoding)
     return Mapping()
 
 
 def _named(flow: Flow, node: cst.Name | cst.Attribute) -> Mapping:
     bindings = flow.bindings(node)
-    whole = _either(_bound(flow, binding) for binding in bindings)
+    parts = [_bound(flow, binding) for binding in bindings]
+    whole = _either(parts)
+    whole.is_encoding = bool(parts) and all(part.is_encoding for part in parts)
     if not bindings:
         whole = _either(flow.mapping(v.node) for v in flow.values(node) if v.kind == "dict" and v.node is not node)
     last = max((binding.order for binding in bindings), default=0)
@@ -165,7 +170,7 @@ def _apply(flow: Flow, whole: Mapping, mutation: Mutation) -> None:
     maybe = conditional(flow.index, mutation.node, flow.index.scope[mutation.node])
     if mutation.how in ("set", "default"):
         if mutation.key is None or mutation.value is None:
-            whole.is_complete = False
+            whole.is_complete &= whole.is_encoding
         elif mutation.how == "set" or mutation.key not in whole.entries:
             whole.put(Mapping({mutation.key: [mutation.value]}, is_complete=True), maybe=maybe)
     elif mutation.how == "update":

@@ -8,10 +8,26 @@ import libcst as cst
 
 from shapeguard.lint.flow import objects
 from shapeguard.lint.flow.scope import path_of
+from shapeguard.lint.flow.values import method
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.flow import Flow
 
+_RECEIVES = frozenset(
+    {
+        "get",
+        "get_nowait",
+        "pop",
+        "popleft",
+        "recv",
+        "recv_json",
+        "receive",
+        "receive_json",
+        "receive_text",
+        "input",
+        "next",
+    }
+)
 _ENDLESS = (cst.For, cst.While)
 
 
@@ -71,8 +87,18 @@ def varies(flow: Flow, node: cst.CSTNode, depth: int = 0) -> bool:
 def _varies(flow: Flow, node: cst.CSTNode, depth: int) -> bool:
     if isinstance(node, (cst.Name, cst.Attribute)) and path_of(node):
         return _path_varies(flow, node, depth)
+    if _is_received(flow, node):
+        return True
     from_parts = (varies(flow, part, depth + 1) for part in _parts(node)) if depth < 12 else ()
     return any(from_parts)
+
+
+def _is_received(flow: Flow, node: cst.CSTNode) -> bool:
+    """Whether the expression takes the next message of a queue, a socket or a person, in a loop."""
+    if not isinstance(node, cst.Call) or method(node) not in _RECEIVES or not in_loop(flow, node):
+        return False
+    # `settings.get("key")` looks up, `queue.get()` receives.
+    return method(node) not in ("get", "pop") or not any(arg.keyword is None for arg in node.args)
 
 
 def _parts(node: cst.CSTNode) -> list[cst.CSTNode]:

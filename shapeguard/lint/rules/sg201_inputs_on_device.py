@@ -79,5 +79,6 @@ class GenerateInputsOnDevice(Rule):
         if move.through is not None:
             return None
         if move.in_place:
-            return self.flow.fixes.drop_statement(move.node, "leave the inputs on the CPU")
-        return self.flow.fixes.drop_move(move.node)
+            alone = self.flow.stands_alone(move.node)
+            return self.flow.fixes.drop_statement(move.node, "leave the inputs on the CPU") if alone else None
+        return self.flow.drop_move(move.node)
