@@ -94,7 +94,9 @@ def _is_picture(track: Track) -> bool:
 
 def _generate(track: Track) -> Remedy:
     pattern = describe(track.values, noun="lengths")
-    grows = pattern.startswith("grows")
+    grows = pattern.startswith("grows") or track.grows > 0
+    if track.grows:
+        pattern = f"grows by {track.grows} each time"
     if track.events:
         advice = "fix the cache's length for all calls: max_cache_len = the longest prompt plus the budget"
         if _in_cache(track):
@@ -160,7 +162,7 @@ def _mode(track: Track) -> Remedy:
     both = "both graphs are needed: warm both up before serving or timing"
     if name == "autocast":
         return Remedy(pattern=f"autocast: {describe(track.values)}", advice="use one precision for both calls")
-    if name == "training":
+    if "training" in (name, *(at.path for at in track.also)):
         return Remedy(pattern="train, then eval" if track.values[:1] != ["False"] else "eval, then train", advice=both)
     if name.startswith("grad of "):
         pattern = f"requires_grad: {describe(track.values)}"

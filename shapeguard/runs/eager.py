@@ -39,7 +39,11 @@ def _joined(family: Family, regions: Sequence[Track]) -> bool:
 
 
 def _belongs(family: Family, lead: Family) -> bool:
-    if family.events[1].file_line != lead.events[1].file_line or not family.steps <= lead.steps:
+    line, here = family.events[1].file_line, lead.events[1].file_line
+    # Operators of a backward have no line: autograd calls them from a thread of its own.
+    if line not in (here, ("", 0)) and here != ("", 0):
+        return False
+    if not family.steps <= lead.steps and set(family.seen) != set(lead.seen):
         return False
     if family.grows and lead.grows:
         return family.of_cache == lead.of_cache
@@ -100,7 +104,12 @@ def _track(group: Sequence[Family]) -> Track:
     eager = [event for family in group for event in family.events[1:]]
     eager.sort(key=lambda event: event.n)
     return Track(
-        kind=lead.at.kind, at=lead.at, values=lead.values, eager=eager, detail="cache" if lead.of_cache else ""
+        kind=lead.at.kind,
+        at=lead.at,
+        values=lead.values,
+        eager=eager,
+        grows=lead.grows,
+        detail="cache" if lead.of_cache else "",
     )
 
 

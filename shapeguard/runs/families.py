@@ -7,11 +7,13 @@ different calls (a wide layer and a narrow one), not one call that compiled agai
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from shapeguard.runs.compare import Position, number
-from shapeguard.runs.series import Value, stride, whole
+from shapeguard.runs.series import Value, whole
 from shapeguard.runs.values import Compile
 
 NEAR = 8
@@ -43,8 +45,11 @@ class Family:
     @property
     def grows(self) -> int:
         """Give by how much it grows each time, 0 where it doesn't."""
-        numbers = whole(self.values)
-        return max(stride(_tail(numbers)), 0) if numbers else 0
+        numbers = whole(self.values) or []
+        steps = Counter(b - a for a, b in pairwise(numbers) if b > a)
+        step, times = steps.most_common(1)[0] if steps else (0, 0)
+        # A second call of `generate()` begins anew; most values still follow the one before.
+        return step if times >= 2 and times >= 0.6 * (len(numbers) - 1) else 0
 
     @property
     def of_cache(self) -> bool:
@@ -157,13 +162,3 @@ def _place(call: Compile, kind: str, value: Value) -> Position:
 
 def _row(call: Compile, at: Position) -> tuple[str, tuple[int, ...]] | None:
     return next(((row.dtype, row.shape) for row in call.inputs if row.path == at.path), None)
-
-
-def _tail(numbers: Sequence[int]) -> Sequence[int]:
-    """Leave out what came before the growth: a prefill's length before the decode steps."""
-    start = len(numbers) - 1
-    step = 0
-    while start > 0 and (step in (0, numbers[start] - numbers[start - 1])):
-        step = numbers[start] - numbers[start - 1]
-        start -= 1
-    return numbers[start:] if len(numbers) - start >= 3 else numbers

@@ -75,7 +75,7 @@ def is_batch_dim(track: Track) -> bool:
 def _wanted(track: Track) -> tuple[str, ...]:
     if track.first.phase == "generate":
         # A size that grows with every step is owned by the move; prompts of many lengths by what tokenizes them.
-        return ("tokenize",) if track.events or track.detail else ("move", "tokenize")
+        return ("move", "tokenize") if track.grows and track.detail != "cache" else ("tokenize",)
     return BATCH_ROLES if is_batch_dim(track) else LENGTH_ROLES
 
 

@@ -49,7 +49,17 @@ def common_multiple(numbers: Sequence[int]) -> int:
 
 def short(values: Sequence[Value], *, most: int = 6) -> str:
     """Give the values for a table: `5, 3, 4, 2`, a long row as `10, 11, 12 … 17`."""
-    texts = [str(value) for value in values]
+    texts = [plain(value) for value in values]
     if len(texts) <= most:
         return ", ".join(texts)
     return f"{', '.join(texts[: most - 2])} … {texts[-1]}"
+
+
+def plain(value: Value) -> str:
+    """Give a value for reading: a float without the digits that are only noise."""
+    if isinstance(value, str) and value[-1:].isdigit() and "." in value:
+        try:
+            return f"{float(value):.6g}"
+        except ValueError:
+            return value
+    return str(value)

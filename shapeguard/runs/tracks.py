@@ -29,8 +29,10 @@ class Track:
     """The compiles that this change brought, without the first."""
     eager: list[Compile] = field(default_factory=list)
     """Eager operators that compiled for the same reason."""
+    grows: int = 0
+    """By how much it grows each step of eager operators, over several calls too; 0 where it doesn't."""
     detail: str = ""
-    """A guard's text, where nothing else is known."""
+    """A guard's text, where nothing else is known; "cache" where the size runs through keys and values."""
 
     @property
     def steps(self) -> frozenset[int]:

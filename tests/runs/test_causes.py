@@ -429,3 +429,33 @@ def test_labels_that_are_shifted_by_one_have_the_length_as_their_cause(run: Writ
         run.region(tensor("ids", 2, length))
     (cause,) = causes(run)
     assert (cause.values, cause.count, cause.eager) == ((9, 5, 13), 2, 2)
+
+
+def test_ids_that_grow_in_several_calls_of_generate_still_grow(run: Writer) -> None:
+    owners = [{"role": "move", **site(8)}]
+    for prompt in (12, 7, 10):
+        for length in range(prompt, prompt + 6):
+            run.step("generate")
+            run.eager("cat", tensor("tensors[0]", 1, length), tensor("tensors[1]", 1, 1), line=9, owners=owners)
+    (cause,) = causes(run)
+    assert (cause.pattern, cause.rules) == ("grows by 1 each step", ("SG201",))
+    assert cause.site is not None and cause.site.line == 8
+
+
+def test_operators_of_a_backward_are_counted_with_their_forward(run: Writer) -> None:
+    for rows in (4, 5, 6):
+        run.step()
+        run.eager("linear", tensor("input", rows, 8, dtype="float32"))
+        run.compile("eager", op="linear_backward", key=f"b{rows}", inputs=[tensor("self", rows, 8, dtype="float32")])
+    (cause,) = causes(run)
+    assert (cause.eager, cause.values) == (4, (4, 5, 6))
+    assert cause.site is not None and cause.site.line == 20
+
+
+def test_eval_without_gradients_reads_as_train_then_eval(run: Writer) -> None:
+    run.step()
+    run.region(tensor("x", 4, 8), modes={"training": True, "grad": True})
+    run.step("eval")
+    run.region(tensor("x", 4, 8))
+    (cause,) = causes(run)
+    assert cause.pattern == "train, then eval"
