@@ -44,7 +44,7 @@ def _rule_index() -> Iterator[str]:
     yield "# Rules\n\nN: speaks only in code for Neuron, see `neuron` in [the settings](../config.md).\n\n"
     yield "| code | finds | default | |\n|---|---|---|---|\n"
     for code, rule in catalogue().items():
-        first = rule.documentation.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        first = rule.summary.replace("|", "\\|")
         default = "on" if rule.on_by_default else "off"
         yield f"| [{code}]({code}.md) | {first} | {default} | {'N' if rule.neuron_only else ''} |\n"
 

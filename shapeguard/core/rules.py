@@ -20,3 +20,8 @@ class RuleEntry:
     on_by_default: bool = True
     documentation: str = ""
     """The page, in Markdown."""
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the page, on one line."""
+        return self.documentation.split("\n\n")[0].replace("\n", " ") or self.message

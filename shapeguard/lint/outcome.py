@@ -160,7 +160,7 @@ def _statistics(findings: Sequence[Finding]) -> Table:
     rows = []
     for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         num_fixable = sum(is_applicable(f, unsafe=True) for f in findings if f.code == code)
-        rows.append((f"{count:,}", code, f"{num_fixable:,}", catalogue()[code].message))
+        rows.append((f"{count:,}", code, f"{num_fixable:,}", catalogue()[code].summary))
     return Table(columns=("findings", "code", "fixable", "what"), rows=tuple(rows), right=frozenset({0, 2}))
 
 

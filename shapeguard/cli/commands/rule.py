@@ -63,7 +63,7 @@ def _list(entries: list[RuleEntry]) -> Table:
             str(entry.severity),
             "on" if entry.on_by_default else "off",
             "N" if entry.neuron_only else "",
-            entry.documentation.split("\n\n")[0].replace("\n", " "),
+            entry.summary,
         )
         for entry in entries
     ]

@@ -52,8 +52,7 @@ def _rule(rule: RuleEntry) -> dict[str, JSON]:
     return {
         "id": rule.code,
         "name": rule.name,
-        "shortDescription": {"text": rule.documentation.split("\n\n")[0] or rule.message},
-        "fullDescription": {"text": rule.message},
+        "shortDescription": {"text": rule.summary},
         "help": {"text": rule.documentation or rule.message, "markdown": rule.documentation or rule.message},
         "helpUri": rule_url(rule.code),
         "defaultConfiguration": {"level": _LEVEL[rule.severity], "enabled": rule.on_by_default},
