@@ -78,6 +78,11 @@ class GraphCache:
             self._flush()
         return _record(id, data)
 
+    def has(self, id: str) -> bool:
+        """Whether a record is here; counts as no use of it."""
+        with border(self.folder):
+            return id in self._rows
+
     def put(self, record: GraphRecord) -> GraphRecord:
         """Keep a record, joined with what is known of the graph already, and give the result."""
         joined = self._in_transaction(lambda: self._put(record, is_use=False))

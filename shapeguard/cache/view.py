@@ -150,7 +150,7 @@ def explained(
 
 def _seen(record: GraphRecord) -> str:
     took = f", {record.compile_s:.1f} s" if record.compile_s is not None else ""
-    return f"{record.key.id[:_SHORT]}, first seen {day(record.first_seen)}, needed by {record.hits + 1} runs{took}"
+    return f"{record.key.id[:_SHORT]}, first seen {day(record.first_seen)}, seen in {counted(record.hits + 1, 'run')}{took}"
 
 
 def _differences(found: Nearest, *, other: str) -> Table:
@@ -170,7 +170,8 @@ def _plain(row: Difference) -> Mapping[str, JSON]:
 def verified(troubles: Sequence[Trouble], *, num_records: int) -> Report:
     """Give what `verify` found."""
     broken = [each for each in troubles if not each.is_note and not each.mended]
-    text = f"{num_records} records, {len(troubles)} problems" if troubles else f"{num_records} records, all sound"
+    found = counted(len(troubles), "problem") if troubles else "all sound"
+    text = f"{counted(num_records, 'record')}, {found}"
     if broken:
         text += "; `shapeguard cache verify --repair` mends them"
     rows: list[JSON] = [
@@ -197,3 +198,8 @@ def size(number: int) -> str:
         if value < 1000:
             return f"{value:.1f} {unit}"
     return f"{value / 1000:.1f} TB"
+
+
+def counted(number: int, noun: str) -> str:
+    """Give `1 record`, `2 records`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

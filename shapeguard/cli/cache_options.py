@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -121,3 +122,36 @@ def picked(cache: GraphCache, wanted: Wanted, *, eager: bool) -> list[GraphRecor
     from shapeguard.cache.select import model_prefix, select
 
     return select(cache.records(model_prefix(wanted.model), eager=eager), wanted)
+
+
+def share_options(command: Command) -> Command:
+    """Give a verb that shares records the options that say which, and whether in earnest."""
+    decorated: Any = command
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Only say what would be moved."),
+        click.option(
+            "--neff-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Move compiled files too: the folder that the Neuron stack reads.",
+        ),
+        click.option("--model", default="", help="Only this model: a name, NAME@CONFIGURATION, or a pattern."),
+        click.option(
+            "--lock",
+            "lock_file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Only the graphs that this lock names.",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def progress(word: str) -> Callable[[int, int], None]:
+    """Give what shows how far a transfer is, where a person looks on."""
+    is_shown = sys.stderr.isatty()
+
+    def show(done: int, total: int) -> None:
+        if is_shown:
+            click.echo(f"\r[{done}/{total}] {word}" + ("\n" if done == total else ""), nl=False, err=True)
+
+    return show

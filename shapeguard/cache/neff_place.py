@@ -1,0 +1,136 @@
+"""Putting compiled files that came from elsewhere where the Neuron stack looks: whole, checked, and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from shapeguard.cache.manifest import object_name
+from shapeguard.cache.neff_folder import digest_of
+from shapeguard.cache.remote import Remote
+from shapeguard.core.errors import CacheError, RemoteError
+from shapeguard.core.graphs import Neff
+from shapeguard.core.neffs import DONE, Layout, name_of
+
+INCOMING = "incoming"
+_STALE_S = 86_400.0
+
+
+class Digesting:
+    """A file that knows the SHA-256 of what was written to it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self.size_bytes = 0
+
+    def write(self, data: bytes) -> int:
+        """Write, and take into the digest."""
+        self._digest.update(data)
+        self.size_bytes += len(data)
+        return self._stream.write(data)
+
+    @property
+    def digest(self) -> str:
+        """Hex digits of what was written."""
+        return self._digest.hexdigest()
+
+
+class Incoming:
+    """A folder of files on their way: each is named by its digest, and only whole ones have that name."""
+
+    def __init__(self, cache_folder: Path) -> None:
+        self._folder = cache_folder / INCOMING
+        with _border(self._folder):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._folder.is_symlink():
+                raise CacheError(f"{self._folder} is a link", hint="remove it")
+            self._forget_stale()
+
+    def fetch(self, neff: Neff, remote: Remote) -> Path:
+        """Give the file of a NEFF: one that an earlier try brought, or fetched now and checked."""
+        target = self._folder / neff.digest
+        if target.is_file() and not target.is_symlink() and digest_of(target) == neff.digest:
+            return target
+        name = object_name(neff.digest)
+        with _border(self._folder):
+            descriptor, part = tempfile.mkstemp(prefix=neff.digest, suffix=".part", dir=self._folder)
+            try:
+                with os.fdopen(descriptor, "wb") as stream:
+                    into = Digesting(stream)
+                    is_there = remote.fetch(name, into, limit=neff.size_bytes)  # type: ignore[arg-type]
+                if not is_there:
+                    raise RemoteError(f"{name} is not in {remote.url}, though its manifest names it")
+                if (into.size_bytes, into.digest) != (neff.size_bytes, neff.digest):
+                    raise RemoteError(f"{name} in {remote.url} has another digest than its name says")
+                Path(part).replace(target)
+            finally:
+                Path(part).unlink(missing_ok=True)
+        return target
+
+    def _forget_stale(self) -> None:
+        before = time.time() - _STALE_S
+        for part in self._folder.glob("*.part"):
+            if part.lstat().st_mtime < before:
+                part.unlink(missing_ok=True)
+
+
+def is_in_place(neff: Neff, root: Path) -> bool:
+    """Whether the file stands where the stack looks for it, as it should be."""
+    path = root / neff.path
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return not path.is_symlink() and found.st_size == neff.size_bytes and digest_of(path) == neff.digest
+
+
+def place(neff: Neff, source: Path, root: Path) -> None:
+    """Move a checked file to where the stack looks for it below `root`; the path was checked with the manifest."""
+    name = name_of(neff.path)
+    if name is None:
+        raise CacheError(f"{neff.path[:200]!r} is no place for a NEFF")
+    target = root / neff.path
+    with _border(root):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for folder in target.parents:
+            if folder == root:
+                break
+            if folder.is_symlink():
+                raise CacheError(f"{folder} is a link", hint="a NEFF is never written through one")
+        _move(source, target)
+        if name.layout is Layout.XLA:
+            (target.parent / DONE).touch()
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        source.replace(target)
+        return
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    descriptor, scratch = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream, source.open("rb") as origin:
+            shutil.copyfileobj(origin, stream, 1 << 20)
+        Path(scratch).replace(target)
+        source.unlink(missing_ok=True)
+    finally:
+        Path(scratch).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _border(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CacheError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
