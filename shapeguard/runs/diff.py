@@ -103,7 +103,7 @@ def _change(old: Graph, new: Graph) -> str:
             parts.append(f"{row.path} {shape_text(was.shape)} → {shape_text(row.shape)}")
         elif was != row:
             parts.append(f"{row.path} {was.dtype} → {row.dtype}" if was.dtype != row.dtype else f"{row.path}: layout")
-    parts += [f"{path} is gone" for path in known.keys() - {row.path for row in new.shown}]
+    parts += [f"{path} is gone" for path in sorted(known.keys() - {row.path for row in new.shown})]
     if not parts:
         return f"the same inputs, another program ({old.nodes} → {new.nodes} nodes)"
     return ", ".join(parts[:4]) + (f" and {len(parts) - 4} more" if len(parts) > 4 else "")

@@ -70,32 +70,33 @@ class Reader:
         found.phases[phase] = int(event.get("phase_step") or found.phases.get(phase, 0) + 1)
 
     def _take_compile(self, found: Process, event: Mapping[str, Any]) -> None:
-        phase = str(event.get("phase") or "")
-        phase_step = event.get("phase_step")
+        get = event.get  # a long run has a hundred thousand of these
+        phase = str(get("phase") or "")
+        phase_step = get("phase_step")
         found.compiles.append(
             Compile(
-                n=int(event.get("n", 0)),
-                kind=intern(str(event.get("kind", ""))),
-                outcome=intern(str(event.get("outcome", ""))),
-                key=str(event.get("key") or ""),
-                name=intern(str(event.get("op") or event.get("name") or event.get("graph") or "")),
-                region=int(event.get("region") or 0),
-                code=self._site(event.get("code")),
-                instance=int(event.get("instance") or 0),
-                inputs=self._inputs(event.get("inputs") or ()),
-                constants=self._constants(event.get("constants")),
-                guard=str(event.get("guard") or ""),
-                modes=self._modes(event.get("modes")),
-                model=intern(_text(event.get("model") or "")),
-                nodes=int(event.get("nodes") or 0),
-                collectives=int(event.get("collectives") or 0),
-                limit=int(event.get("limit") or 0),
-                certainty=str(event.get("certainty") or ""),
-                step=int(event.get("step") or 0),
+                n=int(get("n", 0)),
+                kind=intern(str(get("kind", ""))),
+                outcome=intern(str(get("outcome", ""))),
+                key=str(get("key") or ""),
+                name=intern(str(get("op") or get("name") or get("graph") or "")),
+                region=int(get("region") or 0),
+                code=self._site(get("code")),
+                instance=int(get("instance") or 0),
+                inputs=self._inputs(get("inputs") or ()),
+                constants=self._constants(get("constants")),
+                guard=str(get("guard") or ""),
+                modes=self._modes(get("modes")),
+                model=intern(_text(get("model") or "")),
+                nodes=int(get("nodes") or 0),
+                collectives=int(get("collectives") or 0),
+                limit=int(get("limit") or 0),
+                certainty=str(get("certainty") or ""),
+                step=int(get("step") or 0),
                 phase=intern(phase),
                 phase_step=int(phase_step if phase_step is not None else found.phases.get(phase, 0)),
-                site=self._site(event.get("site")),
-                owners=self._owners(event.get("owners")),
+                site=self._site(get("site")),
+                owners=self._owners(get("owners")),
             )
         )
 

@@ -63,6 +63,14 @@ def test_a_name_that_is_no_utf8_is_shown_escaped(shapeguard):
     assert '"path": "caf\\\\udce9.py"' in ran.out
 
 
+def test_folders_may_lie_deeper_than_python_may_recurse(shapeguard, tmp_path, monkeypatch):
+    folder = "d/" * 1500
+    subprocess.run(f"mkdir -p {folder} && echo 'x = 1' > {folder}a.py", shell=True, check=True)
+    assert shapeguard(*LINT).out.split() == ["d/" * 1500 + "a.py"]
+    monkeypatch.chdir("/")
+    subprocess.run(["rm", "-r", str(tmp_path / "d")], check=True)
+
+
 PIECES = ("a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "*.py", "a*", "\\a")
 PATTERN = st.builds(
     lambda bang, lead, parts, trail: f"{bang}{lead}{'/'.join(parts)}{trail}",
