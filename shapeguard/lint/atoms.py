@@ -8,17 +8,21 @@
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
 `name=CONST` the same with a name in capitals
 `f(name`     a call of `f` with that keyword; `f(**` one that unpacks a dict which has a name of its own
-`(name=True` any call with that keyword and constant; `(name=` with anything else but a constant
+`(name`      any call with that keyword; `(name=True` with that constant, `(name=` with anything else
+`^torch`     the package is imported, by its full name
+`*compiled`  what `torch.compile` gave is called by its name; `[~]` a subscript by what may be a mask
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 # A text that is longer is no setting.
 _SHORT = 40
+_MASK = re.compile(r"mask|keep|valid|select|where|nan")
 _PARTS = ("okeniz", "collat")
 
 
@@ -30,6 +34,8 @@ class _Walk:
         self.assigned: set[str] = set()
         self.unpacked: list[tuple[str, str]] = []
         """(callee, name) of each `f(**name)`."""
+        self.compiled: set[str] = set()
+        self.run: set[str] = set()
 
     def atoms(self, tree: ast.Module) -> Iterator[str]:
         for node in ast.walk(tree):
@@ -39,6 +45,8 @@ class _Walk:
         for callee, name in self.unpacked:
             if name in self.assigned:
                 yield f"{callee}(**"
+        if self.compiled & self.run:
+            yield "*compiled"
 
     def attribute(self, node: Any) -> Iterator[str]:
         yield from _named(node.attr)
@@ -55,6 +63,7 @@ class _Walk:
     def call(self, node: Any) -> Iterator[str]:
         func = node.func
         last = _last(func)
+        self.run.add(last)
         if isinstance(func, ast.Attribute):
             # The walk comes to a call before it comes to what is called.
             self.called.add(id(func))
@@ -63,6 +72,7 @@ class _Walk:
         for keyword in node.keywords:
             if keyword.arg is not None:
                 yield f"{last}({keyword.arg}"
+                yield f"({keyword.arg}"
                 if "okeniz" in last:
                     yield f"*okeniz({keyword.arg}"
                 constant = isinstance(keyword.value, ast.Constant)
@@ -89,6 +99,8 @@ class _Walk:
                 yield from _given(key.value, value)
 
     def function(self, node: Any) -> Iterator[str]:
+        if any(_is_compile(decorator) for decorator in getattr(node, "decorator_list", ())):
+            self.compiled.add(node.name)
         yield from _named(getattr(node, "name", ""))
         args = node.args
         plain = [*args.posonlyargs, *args.args]
@@ -101,7 +113,10 @@ class _Walk:
         yield from _named(node.name)
 
     def assign(self, node: Any) -> Iterator[str]:
+        made = node.value is not None and _is_compile(node.value)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if made:
+                self.compiled.add(_last(target))
             if isinstance(target, ast.Name):
                 self.assigned.add(target.id)
                 yield from _given(target.id, node.value)
@@ -113,10 +128,19 @@ class _Walk:
 
     def imports(self, node: Any) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):
-            yield from (node.module or "").split(".") if not node.level else ()
+            if node.module and not node.level:
+                yield from node.module.split(".")
+                yield f"^{node.module.split('.')[0]}"
             yield from (f"{node.module}:{alias.name}" for alias in node.names)
         for alias in node.names:
             yield from alias.name.split(".")
+            if isinstance(node, ast.Import):
+                yield f"^{alias.name.split('.')[0]}"
+
+    def subscript(self, node: Any) -> Iterator[str]:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if any(isinstance(part, (ast.Compare, ast.UnaryOp, ast.BinOp)) or _MASK.search(_last(part)) for part in parts):
+            yield "[~]"
 
 
 def atoms(tree: ast.Module) -> Iterator[str]:
@@ -135,6 +159,13 @@ def _named(name: str) -> Iterator[str]:
     for part in _PARTS:
         if part in name:
             yield f"*{part}"
+
+
+def _is_compile(node: ast.expr) -> bool:
+    """`compile`, `compile(...)` or `partial(compile, ...)`, of whatever module."""
+    if isinstance(node, ast.Call):
+        return _last(node.func) == "compile" or any(_last(arg) == "compile" for arg in node.args[:1])
+    return _last(node) == "compile"
 
 
 def _is_super(func: ast.expr) -> bool:
@@ -164,4 +195,5 @@ _GIVERS: dict[type, Callable[[_Walk, Any], Iterator[str]]] = {
     ast.AnnAssign: _Walk.assign,
     ast.Import: _Walk.imports,
     ast.ImportFrom: _Walk.imports,
+    ast.Subscript: _Walk.subscript,
 }

@@ -47,8 +47,10 @@ class DeviceMapAuto(Rule):
     code = "SG101"
     message = '`device_map="{}"` does not see Neuron: the model loads on the CPU; use `device_map="neuron"`'
     triggers = tuple(("device_map", word) for word in ("auto", "balanced", "sequential"))
-    gate: ClassVar[Groups] = tuple(("device_map", word, made) for word in WORDS for made in LOADERS)
-    gate += tuple(("device_map", "model_init_kwargs", word) for word in WORDS)
+    gate: ClassVar[Groups] = tuple((f"(device_map={word!r}", made) for word in WORDS for made in LOADERS)
+    gate += tuple(("(device_map=", word, made) for word in WORDS for made in LOADERS)
+    gate += tuple((f"{made}(**", "device_map", word) for word in WORDS for made in (*LOADERS, "partial"))
+    gate += tuple(("device_map", how, word) for word in WORDS for how in ("(model_init_kwargs", "(model_kwargs"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model."""

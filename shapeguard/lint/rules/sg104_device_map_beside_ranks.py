@@ -41,7 +41,11 @@ class DeviceMapBesideRanks(Rule):
     code = "SG104"
     message = "`device_map` beside `distributed_config` places the model twice"
     triggers = (("distributed_config", "device_map"), ("DistributedConfig", "nprocs"))
-    gate = triggers
+    gate = (
+        ("(distributed_config", "(device_map"),
+        ("from_pretrained(**", "distributed_config"),
+        ("DistributedConfig()", "(nprocs"),
+    )
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model, and at launches in the file."""

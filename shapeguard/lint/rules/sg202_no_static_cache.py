@@ -51,7 +51,7 @@ class NoStaticCache(Rule):
     neuron_only = True
     triggers = tuple((".generate", name) for name in ("transformers", "peft", "trl"))
     pattern = r"\.generate\b"
-    gate = tuple((made, root) for made in MADE for root in ("transformers", "peft", "trl"))
+    gate = tuple((made, root) for made in MADE for root in ("^transformers", "^peft", "^trl"))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

@@ -51,7 +51,7 @@ class VaryingCacheLength(Rule):
     message = "`{}` differs between calls, and with it the length of the cache"
     triggers = tuple((".generate", size, "transformers") for size in ("max_new_tokens", "max_length"))
     pattern = r"\.generate\b"
-    gate = tuple((made, size, "transformers") for made in MADE for size in ("max_new_tokens", "max_length"))
+    gate = tuple((made, size, "^transformers") for made in MADE for size in ("max_new_tokens", "max_length"))
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

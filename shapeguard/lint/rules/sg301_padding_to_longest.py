@@ -77,12 +77,11 @@ class PaddingToLongest(Rule):
         return any(self.flow.only(node) is False for node in call.argument("padding"))
 
     def _is_single(self, call: Invocation) -> bool:
-        """One row has no longer row beside it; constants that run once have one shape."""
+        """One row has no longer row beside it; constants have one shape."""
         texts = call.positional(0) + call.argument("text")
         if any(self.flow.is_one_row(node) for node in texts):
             return True
-        constant = texts and all(self.flow.is_constant(node) for node in texts)
-        return bool(constant) and not self.flow.is_repeated(call.node)
+        return bool(texts) and all(self.flow.is_constant(node) for node in texts)
 
     def _fix(self, call: Invocation) -> Draft | None:
         lengths = self.context.lengths

@@ -54,7 +54,7 @@ class CollatorToLongest(Rule):
         ("pad_sequence",),
         ("collat", "max(", "len("),
     )
-    gate: ClassVar[Groups] = tuple((name, "transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
+    gate: ClassVar[Groups] = tuple((name, "^transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
     gate += (("pad_sequence", "*collat"), ("max()", "len()", "*collat"))
 
     def visit_Call(self, call: Invocation) -> None:

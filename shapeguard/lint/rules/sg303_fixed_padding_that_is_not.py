@@ -54,9 +54,14 @@ class FixedPaddingThatIsNot(Rule):
         ("PaddingStrategy.MAX_LENGTH",),
     )
     triggers += tuple((name, "okeniz") for name in LM_COLLATORS)
-    gate: ClassVar[Groups] = (("(padding='max_length'", "*okeniz"), ("(padding=", "*okeniz"), ("padding", "MAX_LENGTH"))
+    gate: ClassVar[Groups] = (("(padding='max_length'", "*okeniz"), ("(padding=", "padding='max_length'", "*okeniz"))
+    gate += (
+        ("(padding=", "max_length", "default='max_length'"),
+        ("padding=CONST", "max_length"),
+        ("padding", "MAX_LENGTH"),
+    )
     gate += tuple((f"{call}(**", "padding='max_length'") for call in ("tokenizer", "tok", "partial"))
-    gate += tuple((name, "transformers") for name in LM_COLLATORS)
+    gate += tuple((name, "^transformers") for name in LM_COLLATORS)
 
     def visit_Module(self) -> None:
         """Look at every tokenizer call, and at what collates its rows."""
@@ -69,7 +74,8 @@ class FixedPaddingThatIsNot(Rule):
     def _padded(self, call: Invocation) -> None:
         if self.flow.padding(call) != "fixed" or call.argument("pad_to_multiple_of"):
             return
-        if not self.flow.is_fed(call) and not self.flow.is_repeated(call.node):
+        if not self.flow.is_fed(call):
+            # A constant has one length, however often it is encoded.
             return
         if call.argument("max_length"):
             if call.lacks("truncation") or self._is_off(call, "truncation"):

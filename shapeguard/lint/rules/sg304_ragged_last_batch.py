@@ -53,8 +53,8 @@ class RaggedLastBatch(Rule):
     code = "SG304"
     message = "the short last batch has a shape of its own; set `drop_last=True`"
     triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
-    gate: ClassVar[Groups] = (("DataLoader", "torch"), ("BatchSampler", "torch"), ("StatefulDataLoader",))
-    gate += tuple((name, "transformers") for name in ARGUMENTS) + tuple((name, "trl") for name in TRL_ARGUMENTS)
+    gate: ClassVar[Groups] = (("DataLoader", "^torch"), ("BatchSampler", "^torch"), ("StatefulDataLoader",))
+    gate += tuple((name, "^transformers") for name in ARGUMENTS) + tuple((name, "^trl") for name in TRL_ARGUMENTS)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at loaders, batch samplers and training arguments."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -40,7 +40,12 @@ class BatchesByLength(Rule):
     code = "SG305"
     message = "batches grouped by length differ in length on purpose"
     triggers = (("group_by_length",), ("batch_rebalance",), ("LengthGroupedSampler",), ("BatchRebalanceSampler",))
-    gate = (("group_by_length",), ("batch_rebalance",), *((f"{name}()", "transformers") for name in SAMPLERS))
+    gate: ClassVar[Groups] = (
+        ("(group_by_length",),
+        ("group_by_length=True",),
+        ("train_sampling_strategy", "^transformers"),
+    )
+    gate += tuple((name, "^transformers") for name in SAMPLERS)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and samplers."""

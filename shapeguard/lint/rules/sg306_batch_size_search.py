@@ -37,7 +37,7 @@ class BatchSizeSearch(Rule):
     code = "SG306"
     message = "a search for the batch size compiles once for each size that it tries"
     triggers = (("auto_find_batch_size",), ("find_executable_batch_size",))
-    gate = (("auto_find_batch_size",), ("find_executable_batch_size", "accelerate"))
+    gate = (("(auto_find_batch_size",), ("auto_find_batch_size=True",), ("find_executable_batch_size", "^accelerate"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and the decorator's calls."""

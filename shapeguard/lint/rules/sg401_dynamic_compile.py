@@ -49,8 +49,13 @@ class DynamicCompile(Rule):
     triggers: ClassVar[Groups] = (("mark_dynamic",), ("mark_unbacked",), ("assume_static_by_default",))
     triggers += tuple((word, "compile") for word in ("dynamic=True", '"dynamic"', "'dynamic'", "dynamic="))
     triggers += (("TorchDynamoPlugin", "dynamic"), ("CompileConfig", "dynamic"))
-    gate: ClassVar[Groups] = (("compile", "dynamic"), ("assume_static_by_default",), *((name,) for name in MARKS))
-    gate += (("TorchDynamoPlugin(dynamic",), ("CompileConfig(dynamic", "transformers"))
+    gate: ClassVar[Groups] = (
+        ("(dynamic=True", "compile"),
+        ("(dynamic=", "dynamic=True", "compile"),
+        ("compile(**", "dynamic"),
+    )
+    gate += (("TorchDynamoPlugin(dynamic",), ("CompileConfig(dynamic", "^transformers"), ("dynamic=CONST", "compile"))
+    gate += (("assume_static_by_default",), *((name,) for name in MARKS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles and marks."""

@@ -75,9 +75,10 @@ class OtherBackend(Rule):
     )
     triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
     pattern = r"\bcompile\(|\.compile\b|import .*\bcompile\b|dynamo_backend|compile_backend|DynamoPlugin|CompileConfig"
-    gate: ClassVar[Groups] = tuple((made, word) for made in COMPILE for word in ("backend", "mode"))
-    gate += (("dynamo_backend",), ("torch_compile_backend",), ("TorchDynamoPlugin",))
-    gate += (("CompileConfig(backend", "transformers"),)
+    gate: ClassVar[Groups] = tuple((made, word) for made in COMPILE for word in ("(backend", "(mode"))
+    gate += (("compile(**", "backend"), ("compile(**", "mode"), ("CompileConfig(backend", "^transformers"))
+    gate += (("(dynamo_backend",), ("(torch_compile_backend",), ("TorchDynamoPlugin(backend",))
+    gate += (("torch_compile_backend", "^transformers"),)
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles, training arguments and Accelerate."""

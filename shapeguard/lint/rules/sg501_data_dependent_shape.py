@@ -64,11 +64,10 @@ class DataDependentShape(Rule):
         ("import compile", "torch"),
     )
     triggers += (("def forward", "neuron"), ("def forward", ".compile()"))
-    gate = (("forward", "neuron"), ("torch.compile",), ("torch:compile",), ("forward", "compile()"))
-    # A call that gives as many elements as the values say, or brackets with a comparison or a mask in them.
-    pattern = (
-        r"\b(?:nonzero|masked_select|unique|unique_consecutive|argwhere|repeat_interleave)\(|torch\.where\(|"
-        r"\[[^\[\]\n]*(?:[!=<>]=|~|mask\b|keep\b|valid\b|select|nan\()[^\[\]\n]*\]"
+    gate: ClassVar[Groups] = tuple(
+        (made, shape)
+        for made in ("torch.compile", "torch:compile", "compile()", "neuron")
+        for shape in (*(f"{name}()" for name in (*METHODS, "where", "repeat_interleave")), "[~]")
     )
 
     @property

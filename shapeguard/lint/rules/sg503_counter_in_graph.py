@@ -61,9 +61,7 @@ class CounterInGraph(Rule):
         for loop in ("range(", "enumerate(")
     )
     triggers += tuple(("import compile", loop) for loop in ("range(", "enumerate("))
-    gate = tuple(
-        (made, loop) for made in ("torch.compile", "torch:compile") for loop in ("range()", "enumerate()", "trange()")
-    )
+    gate = tuple(("*compiled", loop) for loop in ("range()", "enumerate()", "trange()"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of what is compiled."""
