@@ -52,7 +52,7 @@ class Walk:
         self._seen: set[tuple[int, int]] = set()
 
     def collect(self, paths: Sequence[Path]) -> list[Source]:
-        """Give the files of the paths, each once, in the order of the paths and then of their names."""
+        """Give the files of the paths, each once, files before folders, links last."""
         found: list[Source] = []
         for path in paths:
             try:
@@ -86,28 +86,46 @@ class Walk:
         if scope.settings.force_exclude and scope.is_excluded(whole_path(folder)):
             return
         ignores = _outer_ignores(folder) if scope.settings.respect_gitignore else []
-        yield from self._walk(os.fspath(folder), whole_path(folder), scope, ignores)
+        yield from self._walk(os.fspath(folder), whole_path(folder).rstrip("/"), scope, ignores)
 
     def _walk(self, folder: str, whole: str, scope: Scope, ignores: list[_Ignores]) -> Iterator[Source]:
-        """Walk a folder, which is `folder` for the user and `whole` for patterns."""
+        """Walk a folder, which is `folder` for the user and `whole` for patterns; files come before folders."""
+        # A stack of our own: folders can lie deeper than Python's.
+        left = [(folder, whole, scope, ignores)]
+        links: list[tuple[os.DirEntry[str], Scope]] = []
+        while left:
+            folder, whole, scope, ignores = left.pop()
+            listed = self._listed(folder)
+            names = {entry.name for entry in listed}
+            if names & CONFIG_FILES:
+                scope = self._scope_for(Path(folder))
+            if scope.settings.respect_gitignore:
+                ignores = [*ignores, *_ignores_in(folder, names)]
+            for entry in listed:
+                is_file = entry.name.endswith(SUFFIXES) and not _is_folder(entry)
+                if not is_file or _is_left_out(f"{whole}/{entry.name}", scope, ignores, is_folder=False):
+                    continue
+                if entry.is_symlink():
+                    links.append((entry, scope))
+                else:
+                    yield from self._entry(entry, scope)
+            folders = [(entry.path, f"{whole}/{entry.name}") for entry in listed if _is_folder(entry)]
+            left += [
+                (path, below, scope, ignores)
+                for path, below in reversed(folders)
+                if not _is_left_out(below, scope, ignores, is_folder=True)
+            ]
+        for entry, its_scope in links:
+            # After the files themselves, which then are known by their own names.
+            yield from self._entry(entry, its_scope)
+
+    def _listed(self, folder: str) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                return sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             self._problem(shown(Path(folder)), error)
-            return
-        names = {entry.name for entry in listed}
-        if names & CONFIG_FILES:
-            scope = self._scope_for(Path(folder))
-        if scope.settings.respect_gitignore:
-            ignores = [*ignores, *_ignores_in(folder, names)]
-        for entry in listed:
-            below = f"{whole.rstrip('/')}/{entry.name}"
-            if _is_folder(entry):
-                if not _is_left_out(below, scope, ignores, is_folder=True):
-                    yield from self._walk(entry.path, below, scope, ignores)
-            elif entry.name.endswith(SUFFIXES) and not _is_left_out(below, scope, ignores, is_folder=False):
-                yield from self._entry(entry, scope)
+            return []
 
     def _entry(self, entry: os.DirEntry[str], scope: Scope) -> Iterator[Source]:
         try:
