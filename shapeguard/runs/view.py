@@ -30,7 +30,7 @@ def report(summary: Summary, *, folder: str, by: str = "cause") -> Report:
     return Report(
         tool="trace",
         sections=tuple(sections),
-        problems=tuple(_problem(trouble) for trouble in summary.troubles),
+        problems=tuple(_problem(trouble, folder) for trouble in summary.troubles),
         document=_json(summary),
         exit_code=Exit.CLEAN,
     )
@@ -88,7 +88,7 @@ def _padding(tokens: tuple[int, int]) -> str:
     return f"padding: {padded / whole:.0%} of {whole} tokens"
 
 
-def _problem(trouble: Trouble) -> Problem:
+def _problem(trouble: Trouble, folder: str) -> Problem:
     times = f" ({trouble.times} times)" if trouble.times > 1 else ""
-    path, line = (trouble.site.file, trouble.site.line) if trouble.site else ("", 0)
+    path, line = (trouble.site.file, trouble.site.line) if trouble.site else (folder, 0)
     return Problem(path=path, message=trouble.message + times, line=line)

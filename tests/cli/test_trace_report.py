@@ -64,3 +64,13 @@ def test_the_trace_command_starts_without_torch() -> None:
     check = "import sys; import shapeguard.cli.commands.trace, shapeguard.cli.commands.report; "
     check += "import shapeguard.trace.supervise, shapeguard.runs.view; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_file_that_exists_is_replaced_only_on_demand(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    path.write_text("mine")
+    refused = report("fixed", "--output", f"json={path}")
+    assert (refused.returncode, path.read_text()) == (2, "mine")
+    assert refused.stderr == f"error: {path} exists\nhint: give another file, or --overwrite\n"
+    assert report("fixed", "--output", f"json={path}", "--overwrite").returncode == 0
+    assert json.loads(path.read_text())["totals"]["regions"] == 1

@@ -363,3 +363,13 @@ def test_a_run_whose_supervisor_was_killed_can_be_read(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert json.loads(done.stdout)["totals"]["regions"] == 1
+
+
+def test_a_report_that_cannot_be_written_does_not_hide_the_programs_exit_code(tmp_path: Path) -> None:
+    script(tmp_path, "print('done')")
+    done = trace("--output", "json=nowhere/out.json", "train.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "done\n")
+    assert "nowhere/out.json" in done.stderr
+    script(tmp_path, "sys.exit(4)")
+    assert trace("--output", "json=nowhere/out.json", "train.py", cwd=tmp_path).returncode == 4
+    assert summary(tmp_path, ".shapeguard/runs/train-2")["exit_code"] == 4

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from shapeguard.cli.options import report_options
+from shapeguard.cli.options import current_output, report_options
+from shapeguard.core.errors import UsageError
 from shapeguard.core.report import Report
 
 WAYS = ("cause", "graph", "shape", "rank", "line")
@@ -16,8 +17,9 @@ WAYS = ("cause", "graph", "shape", "rank", "line")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--by", type=click.Choice(WAYS), default="cause", show_default=True, help="What to list.")
 @click.option("--diff", "other", type=click.Path(path_type=Path), help="An earlier run to compare with.")
+@click.option("--overwrite", is_flag=True, help="Replace files that --output names.")
 @report_options
-def command(run: Path, by: str, other: Path | None) -> Report:
+def command(run: Path, by: str, other: Path | None, overwrite: bool) -> Report:
     """Show RUN, a folder that `shapeguard trace` made.
 
     With --diff, show the graphs that came, went and changed since the other run; exit 1 if more regions compile.
@@ -27,7 +29,15 @@ def command(run: Path, by: str, other: Path | None) -> Report:
     from shapeguard.runs.summary import summarise
     from shapeguard.runs.view import report
 
+    if not overwrite:
+        _refuse_existing()
     summary = summarise(read_run(run))
     if other is None:
         return report(summary, folder=str(run), by=by)
     return compare(summarise(read_run(other)), summary)
+
+
+def _refuse_existing() -> None:
+    for _, path in current_output().files:
+        if path != "-" and Path(path).exists():
+            raise UsageError(f"{path} exists", hint="give another file, or --overwrite")
