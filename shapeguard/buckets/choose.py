@@ -62,7 +62,7 @@ class Wanted:
             return MAX_BUCKETS
         if self.max_graphs < self.graphs_each:
             raise UsageError(
-                f"--max-graphs {self.max_graphs} leaves no bucket: --for {self.use} compiles {self.graphs_each} graphs for each",
+                f"--max-graphs {self.max_graphs} leaves no bucket: each makes {self.graphs_each} with --for {self.use}",
                 hint=f"give --max-graphs {self.graphs_each} or more",
             )
         return min(MAX_BUCKETS, self.max_graphs // self.graphs_each)

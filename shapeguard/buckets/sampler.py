@@ -78,10 +78,10 @@ class BucketRows(Dataset[Any]):
 class BucketSampler(Sampler[list[Any]]):
     """Gives `DataLoader(batch_sampler=…)` batches whose rows share a bucket.
 
-    Each row stands in one batch an epoch, on one rank. A bucket's last batch is short, and `BucketCollator`
-    with the same `batch_size` fills it with masked rows. All ranks have the same number of batches, and those of a step
-    are of one bucket.
-    The order depends on `seed` and the epoch only: call `set_epoch`, as with torch's `DistributedSampler`.
+    Each row stands in one batch an epoch, on one rank. A bucket's last batch is short, and `BucketCollator` with the
+    same `batch_size` fills it with masked rows. All ranks have the same number of batches, and those of a step are of
+    one bucket; an epoch begins with one of each. The order depends on `seed` and the epoch only: call `set_epoch`, as
+    with torch's `DistributedSampler`.
     """
 
     def __init__(
@@ -132,10 +132,19 @@ class BucketSampler(Sampler[list[Any]]):
         steps = self._steps(rows)
         if self.shuffle:
             chance.shuffle(steps)
-        # First, so that a loader without `BucketRows` fails at once and not in the middle of an epoch.
-        steps.sort(key=lambda step: not self._is_marked(step))
-        for step in steps:
+        for step in self._buckets_first(steps):
             yield self._batch(step)
+
+    def _buckets_first(self, steps: Sequence[Step]) -> list[Step]:
+        """Put one step of each bucket in front, the largest first.
+
+        So an epoch's first steps show what must compile and what does not fit into memory; and a loader without
+        `BucketRows` fails there instead of in the middle, since a step that needs it is preferred.
+        """
+        ordered = sorted(steps, key=lambda step: not self._is_marked(step))
+        first = {step.bucket: step for step in reversed(ordered)}
+        leading = [first[bucket] for bucket in sorted(first, reverse=True)]
+        return leading + [step for step in steps if first[step.bucket] is not step]
 
     def _steps(self, rows: Mapping[int, Sequence[int]]) -> list[Step]:
         steps = cut(rows, self.batch_sizes, world_size=self.world_size, borrow=not self.drop_last)
