@@ -6,7 +6,9 @@
 `a.name`     the attribute of a name or of an attribute `a`; `a:name` what `from a import name` imports
 `*okeniz`    a name with this in it: some tokenizer; `*collat` alike: something that makes batches
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
-`name=CONST` the same with a name in capitals
+`name='*'`   the same with any text; `name=CONST` with a name in capitals; `name=.X` with an attribute
+`=name`      an assignment or keyword whose value is that name or attribute
+`class(X`    a class that inherits from `X`
 `f(name`     a call of `f` with that keyword; `f(**` one that unpacks a dict which has a name of its own
 `(name`      any call with that keyword; `(name=True` with that constant, `(name=` with anything else
 `^torch`     the package is imported, by its full name
@@ -111,6 +113,7 @@ class _Walk:
 
     def klass(self, node: Any) -> Iterator[str]:
         yield from _named(node.name)
+        yield from (f"class({_last(base)}" for base in node.bases)
 
     def assign(self, node: Any) -> Iterator[str]:
         made = node.value is not None and _is_compile(node.value)
@@ -176,8 +179,15 @@ def _is_super(func: ast.expr) -> bool:
 def _given(name: str, value: ast.expr | None) -> Iterator[str]:
     if isinstance(value, ast.Constant):
         yield f"{name}={value.value!r}"
-    elif isinstance(value, ast.Name) and value.id.isupper():
-        yield f"{name}=CONST"
+        if isinstance(value.value, str):
+            yield f"{name}='*'"
+    elif isinstance(value, ast.Name):
+        yield f"={value.id}"
+        if value.id.isupper():
+            yield f"{name}=CONST"
+    elif isinstance(value, ast.Attribute):
+        yield f"={value.attr}"
+        yield f"{name}=.{value.attr}"
 
 
 _GIVERS: dict[type, Callable[[_Walk, Any], Iterator[str]]] = {

@@ -39,7 +39,7 @@ class CompileDisabled(Rule):
     message = "`disable_compile=True` keeps the decode step from being compiled"
     neuron_only = True
     triggers = (("disable_compile",),)
-    gate = triggers
+    gate = (("disable_compile=True",), ("disable_compile=CONST",), ("(disable_compile=", "True"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at generation and its configuration."""

@@ -51,7 +51,7 @@ class PaddingToLongest(Rule):
     pattern = r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z]|\w*[.\w]*LONGEST)|longest|\.pad\("
     gate: ClassVar[Groups] = tuple((f"(padding={value}", "*okeniz") for value in TO_LONGEST)
     gate += tuple(("*okeniz(padding", f"padding={value}") for value in (*TO_LONGEST, "CONST"))
-    gate += (("(padding=", "longest", "default='longest'"), ("padding", "LONGEST"), ("*okeniz.pad",))
+    gate += (("(padding=", "longest", "default='longest'"), ("padding=.LONGEST",), ("*okeniz.pad",))
     gate += tuple(
         (f"{call}(**", f"padding={value}") for call in ("tokenizer", "tok", "partial") for value in TO_LONGEST
     )

@@ -54,7 +54,8 @@ class CollatorToLongest(Rule):
         ("pad_sequence",),
         ("collat", "max(", "len("),
     )
-    gate: ClassVar[Groups] = tuple((name, "^transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
+    gate: ClassVar[Groups] = tuple((f"{name}()", "^transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
+    gate += tuple((name, "^transformers", "partial()") for name in COLLATORS) + tuple((f"={n}",) for n in COLLATORS)
     gate += (("pad_sequence", "*collat"), ("max()", "len()", "*collat"))
 
     def visit_Call(self, call: Invocation) -> None:

@@ -53,8 +53,13 @@ class RaggedLastBatch(Rule):
     code = "SG304"
     message = "the short last batch has a shape of its own; set `drop_last=True`"
     triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
-    gate: ClassVar[Groups] = (("DataLoader", "^torch"), ("BatchSampler", "^torch"), ("StatefulDataLoader",))
-    gate += tuple((name, "^transformers") for name in ARGUMENTS) + tuple((name, "^trl") for name in TRL_ARGUMENTS)
+    gate: ClassVar[Groups] = (("StatefulDataLoader",), ("=DataLoader", "^torch"), ("DataLoader", "partial()"))
+    gate += tuple((f"{name}()", "^torch") for name in ("DataLoader", "BatchSampler"))
+    gate += tuple((f"{name}()",) for name in (*ARGUMENTS, *TRL_ARGUMENTS))
+    gate += tuple(
+        (name, how) for name in ARGUMENTS for how in ("parse_dict()", "partial()", *(f"={n}" for n in ARGUMENTS))
+    )
+    gate += tuple((f"class({name}",) for name in (*ARGUMENTS, *TRL_ARGUMENTS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at loaders, batch samplers and training arguments."""

@@ -40,12 +40,8 @@ class BatchesByLength(Rule):
     code = "SG305"
     message = "batches grouped by length differ in length on purpose"
     triggers = (("group_by_length",), ("batch_rebalance",), ("LengthGroupedSampler",), ("BatchRebalanceSampler",))
-    gate: ClassVar[Groups] = (
-        ("(group_by_length",),
-        ("group_by_length=True",),
-        ("train_sampling_strategy", "^transformers"),
-    )
-    gate += tuple((name, "^transformers") for name in SAMPLERS)
+    gate: ClassVar[Groups] = (("(group_by_length",), ("group_by_length=True",), ("train_sampling_strategy='*'",))
+    gate += (("train_sampling_strategy=CONST",), *((f"{name}()", "^transformers") for name in SAMPLERS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and samplers."""

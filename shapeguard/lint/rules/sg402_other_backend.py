@@ -30,8 +30,6 @@ OTHER_NAMES = frozenset(
 )
 MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
-COMPILE = ("torch.compile", "torch:compile")
-
 
 class OtherBackend(Rule):
     """A compile for another backend than Neuron's.
@@ -75,10 +73,16 @@ class OtherBackend(Rule):
     )
     triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
     pattern = r"\bcompile\(|\.compile\b|import .*\bcompile\b|dynamo_backend|compile_backend|DynamoPlugin|CompileConfig"
-    gate: ClassVar[Groups] = tuple((made, word) for made in COMPILE for word in ("(backend", "(mode"))
-    gate += (("compile(**", "backend"), ("compile(**", "mode"), ("CompileConfig(backend", "^transformers"))
-    gate += (("(dynamo_backend",), ("(torch_compile_backend",), ("TorchDynamoPlugin(backend",))
-    gate += (("torch_compile_backend", "^transformers"),)
+    gate: ClassVar[Groups] = tuple(("torch:compile", word) for word in ("(backend", "(mode"))
+    gate += tuple(
+        (f"{made}({word}", "compile") for made in ("compile", "partial") for word in ("backend", "mode", "**")
+    )
+    gate += (
+        ("CompileConfig(backend", "^transformers"),
+        ("torch_compile_backend='*'",),
+        ("torch_compile_backend=CONST",),
+    )
+    gate += (("(dynamo_backend",), ("TorchDynamoPlugin(backend",))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles, training arguments and Accelerate."""

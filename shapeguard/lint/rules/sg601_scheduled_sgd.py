@@ -47,7 +47,7 @@ class ScheduledSgd(Rule):
     severity = Severity.NOTE
     neuron_only = True
     triggers = (("SGD", "lr_scheduler"), ("SGD", "schedule"))
-    gate = (("SGD",),)
+    gate = (("SGD()",), ("=SGD",), ("SGD", "partial()"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at SGD whose optimizer a scheduler takes."""
