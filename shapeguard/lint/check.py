@@ -6,18 +6,16 @@ over one clean file is a tenth of a second.
 
 from __future__ import annotations
 
-import ast
-import time
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from shapeguard.core.finding import Edit, Finding, Problem, is_applicable
-from shapeguard.lint.notices import UNREADABLE, UNUSED
-from shapeguard.lint.rule import Rule, load_rules
+from shapeguard.lint.checker import NESTED, Checker
+from shapeguard.lint.task import Task, Verdict
 from shapeguard.lint.text import Decoded, UnreadableError, decode
-from shapeguard.lint.visit import Context, Lengths, SourceError, candidates, check_source, could_match
+from shapeguard.lint.visit import SourceError
 
 if TYPE_CHECKING:
     from shapeguard.lint.notebooks import Notebook
@@ -26,42 +24,6 @@ MAX_SOURCE_BYTES = 8 * 1024 * 1024
 """A Python text larger than this is data; parsing it would take gigabytes."""
 _EXCERPT_LINES = 5
 _EXCERPT_WIDTH = 2000
-_NESTED = "nested too deeply to be checked"
-
-FixMode = Literal["off", "safe", "unsafe"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One file and how it is to be judged."""
-
-    path: str
-    """As it is shown."""
-    is_notebook: bool = False
-    codes: frozenset[str] = frozenset()
-    """The codes that are checked in this file."""
-    neuron: bool | None = True
-    """Whether the file is for Neuron; None: the file itself shows it."""
-    lengths: Lengths | None = None
-    transformers: tuple[int, int] | None = None
-    fix: FixMode = "off"
-    must_parse: bool = False
-    """Parse the file even if no rule can speak in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What was found in one file."""
-
-    findings: tuple[Finding, ...] = ()
-    """Suppressed ones too."""
-    problems: tuple[Problem, ...] = ()
-    fixed: tuple[str, ...] = ()
-    """Codes of the findings that were mended."""
-    new_data: bytes | None = None
-    """The mended file, where a fix changed it."""
-    timing: dict[str, float] = field(default_factory=dict)
-    """Seconds by stage."""
 
 
 def check_file(data: bytes, task: Task) -> Verdict:
@@ -69,12 +31,12 @@ def check_file(data: bytes, task: Task) -> Verdict:
     timing: dict[str, float] = {}
     try:
         decoded = decode(data)
-        checker = _Checker(task, timing)
+        checker = Checker(task, timing)
         verdict = _notebook(decoded, checker) if task.is_notebook else _python(decoded, checker)
     except (UnreadableError, SourceError) as error:
         return Verdict(problems=(Problem(path=task.path, line=error.line, message=error.message),), timing=timing)
     except (RecursionError, MemoryError):
-        return Verdict(problems=(Problem(path=task.path, message=_NESTED),), timing=timing)
+        return Verdict(problems=(Problem(path=task.path, message=NESTED),), timing=timing)
     except Exception as error:
         # A mistake of ours in one file of many: the others are still judged, and the place is named.
         return Verdict(problems=(Problem(path=task.path, message=_bug(error)),), timing=timing)
@@ -85,11 +47,11 @@ def _bug(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    where = f" at {trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}" if trace else ""
+    where = f" in {PurePath(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else ""
     return f"made the linter fail: {type(error).__name__}: {error}{where}; please report this"
 
 
-def _python(decoded: Decoded, checker: _Checker) -> Verdict:
+def _python(decoded: Decoded, checker: Checker) -> Verdict:
     _reject_large(decoded.text)
     task = checker.task
     if task.fix == "off":
@@ -115,7 +77,7 @@ def _shown(decoded: Decoded, findings: Sequence[Finding]) -> tuple[Finding, ...]
     return tuple(decoded.in_file(_complete(finding, lines, decoded.text)) for finding in findings)
 
 
-def _notebook(decoded: Decoded, checker: _Checker) -> Verdict:
+def _notebook(decoded: Decoded, checker: Checker) -> Verdict:
     """Judge a notebook; its fixes are written back into the cells round by round."""
     from shapeguard.lint.fix import MAX_ROUNDS
     from shapeguard.lint.notebooks import read_notebook
@@ -147,7 +109,7 @@ def _notebook(decoded: Decoded, checker: _Checker) -> Verdict:
     )
 
 
-def _first_round(book: Notebook, checker: _Checker) -> tuple[list[str], list[Edit]]:
+def _first_round(book: Notebook, checker: Checker) -> tuple[list[str], list[Edit]]:
     from shapeguard.lint.fix import without_overlap
 
     wanted = [f for f in checker.check(book.text) if is_applicable(f, unsafe=checker.task.fix == "unsafe")]
@@ -191,125 +153,3 @@ def _position(data: bytes, offset: int) -> tuple[int, int]:
 def _reject_large(text: str) -> None:
     if len(text) > MAX_SOURCE_BYTES:
         raise UnreadableError(f"is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB of code, so it was not checked")
-
-
-class _Checker:
-    """Judges one text, as often as a fix asks, always as the same file."""
-
-    def __init__(self, task: Task, timing: dict[str, float]) -> None:
-        self.task = task
-        self.timing = timing
-        self.neuron = task.neuron
-        rules = load_rules()
-        self.rules = [rule for code, rule in rules.items() if code in task.codes]
-        self.known = {*rules, UNUSED, UNREADABLE}
-
-    def check(self, text: str) -> list[Finding]:
-        """Give the findings of the text in its order, suppressed ones marked."""
-        with self._timed("words"):
-            chosen = candidates(text, self.rules)
-            rules = self._for_neuron(chosen, text)
-        found = self._ask(text, rules) if rules else []
-        if not rules and self.task.must_parse:
-            self._parse(text)
-        findings = self._suppressed(text, found)
-        return sorted(findings, key=lambda f: (f.span.start, f.span.end, f.code, f.message))
-
-    def _for_neuron(self, rules: Sequence[type[Rule]], text: str) -> list[type[Rule]]:
-        if not any(rule.neuron_only for rule in rules):
-            return list(rules)
-        is_neuron = self._is_neuron(text)
-        return [rule for rule in rules if is_neuron or not rule.neuron_only]
-
-    def _is_neuron(self, text: str) -> bool:
-        if self.neuron is None:
-            from shapeguard.lint.evidence import shows_neuron
-
-            # Once a file: a fix that writes "neuron" must not wake further rules in the next round.
-            self.neuron = shows_neuron(text)
-        return self.neuron
-
-    def _ask(self, text: str, rules: list[type[Rule]]) -> list[Finding]:
-        with self._timed("ast"):
-            tree, wrong = parse(text)
-            rules = [rule for rule in rules if tree is None or could_match(tree, rule)]
-        if not rules:
-            return []
-        context = Context(
-            path=self.task.path,
-            neuron=self._is_neuron(text),
-            lengths=self.task.lengths,
-            transformers=self.task.transformers,
-        )
-        return self._tree(text, rules, context, wrong)
-
-    def _parse(self, text: str) -> None:
-        with self._timed("ast"):
-            _, wrong = parse(text)
-        if wrong is not None:
-            self._tree(text, (), Context(path=self.task.path), wrong)
-
-    def _tree(
-        self, text: str, rules: Sequence[type[Rule]], context: Context, wrong: SyntaxError | None
-    ) -> list[Finding]:
-        with self._timed("tree"):
-            try:
-                return check_source(text, rules=rules, context=context)
-            except SourceError:
-                if wrong is None:
-                    raise
-                # Both parsers refuse it; Python's words are the ones people know.
-                raise SourceError(f"does not parse: {wrong.msg}", wrong.lineno or 0) from None
-
-    def _suppressed(self, text: str, found: list[Finding]) -> list[Finding]:
-        if not found and "shapeguard" not in text and "SG" not in text:
-            return found
-        from shapeguard.lint.suppress import mentions_suppression, read_suppressions, suppress, unused
-
-        if not mentions_suppression(text) and not (found and "noqa" in text.lower()):
-            return found
-        with self._timed("suppressions"):
-            suppressions = read_suppressions(text)
-            findings = suppress(found, suppressions)
-            if UNUSED in self.task.codes:
-                idle = list(
-                    unused(text, suppressions, judged=self._judged(text), known=self.known, path=self.task.path)
-                )
-                findings += suppress(idle, suppressions)
-        return findings
-
-    def _judged(self, text: str) -> set[str]:
-        """The codes whose silence says something: rules that were asked about this file."""
-        return {rule.code for rule in self.rules if not rule.neuron_only or self._is_neuron(text)}
-
-    def _timed(self, stage: str) -> _Stage:
-        return _Stage(self.timing, stage)
-
-
-class _Stage:
-    """Adds the seconds of a block to a stage."""
-
-    def __init__(self, timing: dict[str, float], stage: str) -> None:
-        self.timing = timing
-        self.stage = stage
-        self.start = 0.0
-
-    def __enter__(self) -> None:
-        self.start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.timing[self.stage] = self.timing.get(self.stage, 0.0) + time.perf_counter() - self.start
-
-
-def parse(text: str) -> tuple[ast.Module | None, SyntaxError | None]:
-    """Give Python's own tree, or why there is none: newer syntax perhaps, so that libcst must decide."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text), None
-    except SyntaxError as error:
-        if "too many nested" in str(error) or "too many statically nested" in str(error):
-            raise SourceError(_NESTED, error.lineno or 0) from None
-        return None, error
-    except (ValueError, RecursionError, MemoryError):
-        raise SourceError(_NESTED) from None

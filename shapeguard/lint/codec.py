@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shapeguard.core.finding import Edit, Finding, Fix, Problem, Severity, Span
-from shapeguard.lint.check import Verdict
+from shapeguard.lint.task import Verdict
 
 _SPAN = ("start", "end", "line", "column", "end_line", "end_column")
 _EDIT = ("start", "end", "text", "line", "column", "end_line", "end_column")

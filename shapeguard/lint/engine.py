@@ -10,10 +10,11 @@ from pathlib import Path
 
 from shapeguard.core.files import replace_file
 from shapeguard.core.finding import Finding, Problem, is_applicable
-from shapeguard.lint.check import FixMode, Task, Verdict, check_file
+from shapeguard.lint.check import check_file
 from shapeguard.lint.files import Source, Walk
 from shapeguard.lint.result_cache import ResultCache
 from shapeguard.lint.scope import Scope, ScopeFor
+from shapeguard.lint.task import FixMode, Task, Verdict
 from shapeguard.lint.workers import Item, check_files
 
 PARSE_ALL_BYTES = 4_000_000

@@ -17,8 +17,8 @@ from typing import Any
 
 from shapeguard import __version__
 from shapeguard.core.files import replace_file
-from shapeguard.lint.check import Task, Verdict
 from shapeguard.lint.codec import from_json, to_json
+from shapeguard.lint.task import Task, Verdict
 
 SCHEMA = 1
 MAX_ENTRIES = 50_000

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from shapeguard.core.errors import ConfigError
-from shapeguard.lint.check import FixMode, Task
 from shapeguard.lint.globs import Patterns
 from shapeguard.lint.notices import UNREADABLE, catalogue
 from shapeguard.lint.selection import matching, select
 from shapeguard.lint.settings import LengthEntry, LintSettings
+from shapeguard.lint.task import FixMode, Task
 from shapeguard.lint.visit import Lengths
 
 ScopeFor = Callable[[Path], "Scope"]

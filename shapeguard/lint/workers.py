@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from shapeguard.core.finding import Problem
-from shapeguard.lint.check import Task, Verdict, check_file
+from shapeguard.lint.check import check_file
 from shapeguard.lint.codec import from_json, to_json
+from shapeguard.lint.task import Task, Verdict
 
 TIME_LIMIT_S = 120.0
 """Longest time for one file; a parser that hangs must not hold up a commit for ever."""

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shapeguard.core.finding import Edit, Finding, Fix, Span
-from shapeguard.lint.check import Task, check_file
+from shapeguard.lint.check import check_file
 from shapeguard.lint.fix import apply_edits, fix_text
 from shapeguard.lint.notices import catalogue
+from shapeguard.lint.task import Task
 from shapeguard.lint.workers import check_files
 
 ALL = frozenset(catalogue())

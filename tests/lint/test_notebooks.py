@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapeguard.lint.notebooks import plain_python, read_notebook
+from shapeguard.lint.magics import plain_python
+from shapeguard.lint.notebooks import read_notebook
 
 LINT = ("lint", "--isolated", "--no-cache")
 IMPORT = "from transformers import AutoModel"
@@ -153,7 +154,8 @@ def test_a_timed_call_is_still_seen(shapeguard):
     )
 )
 def test_any_json_is_a_notebook_or_a_problem(value):  # fmt: skip
-    from shapeguard.lint.check import Task, check_file
+    from shapeguard.lint.check import check_file
+    from shapeguard.lint.task import Task
 
     verdict = check_file(json.dumps(value).encode(), Task(path="n.ipynb", is_notebook=True))
     assert all("made the linter fail" not in problem.message for problem in verdict.problems)
