@@ -40,10 +40,19 @@ class _Walk:
         self.run: set[str] = set()
 
     def atoms(self, tree: ast.Module) -> Iterator[str]:
-        for node in ast.walk(tree):
+        todo: list[ast.AST] = [tree]
+        while todo:
+            node = todo.pop()
             giver = _GIVERS.get(type(node))
             if giver is not None:
                 yield from giver(self, node)
+            # By hand, since `ast.walk` takes twice the time.
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if type(value) is list:
+                    todo += [each for each in value if isinstance(each, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    todo.append(value)
         for callee, name in self.unpacked:
             if name in self.assigned:
                 yield f"{callee}(**"

@@ -153,7 +153,7 @@ def _bound(
     flow: Flow, call: cst.Call, func: cst.BaseExpression, args: Sequence[cst.Arg], depth: int = 0
 ) -> Iterator[Invocation]:
     """Give the call, with the arguments that a `partial` under its name has bound already."""
-    partials = [value.node for value in flow.values(func) if value.kind == "partial"]
+    partials = [value.node for value in flow.values(func) if value.kind == "partial"] if flow.binds_arguments else []
     for node in partials if depth < 4 else []:
         assert isinstance(node, cst.Call)
         if node.args:

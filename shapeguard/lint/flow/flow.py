@@ -19,7 +19,7 @@ from shapeguard.lint.flow.kinds import kinds
 from shapeguard.lint.flow.mapping import Mapping, mapping
 from shapeguard.lint.flow.reach import ancestors, before, reaching
 from shapeguard.lint.flow.scope import Binding, Mutation, Scope, path_of
-from shapeguard.lint.flow.values import Value, evaluate
+from shapeguard.lint.flow.values import Value, evaluate, method
 
 _DEPTH = 40
 
@@ -37,17 +37,17 @@ class Flow:
         self.varying: dict[cst.CSTNode, bool] = {}
         """A memo of `repeats.varies`."""
         self._depth = 0
-        self._sites: dict[cst.CSTNode, list[Invocation]] = {}
-        self._sites = sites.find(self)
-        # What was found before the calls of functions were known leaves out their arguments.
-        for memo in (self._values, self._kinds, self._mappings, self._never):
-            memo.clear()
-        del self.calls
+        self._sites: dict[cst.CSTNode, list[Invocation]] | None = None
 
     @cached_property
     def calls(self) -> list[Invocation]:
         """Every call of the file, with those that partials, threads and executors will make."""
         return [made for call in self.index.calls for made in invocations(self, call)]
+
+    @cached_property
+    def binds_arguments(self) -> bool:
+        """Whether the file makes any `partial`."""
+        return any(method(call) == "partial" for call in self.index.calls)
 
     @cached_property
     def generations(self) -> list[Generation]:
@@ -88,6 +88,14 @@ class Flow:
         """Give the calls in the file of a function; those of its class where it is a constructor."""
         if isinstance(definition, cst.FunctionDef) and definition.name.value == "__init__":
             definition = objects.owner(self, definition) or definition
+        if self._sites is None:
+            # What asks for the calls while they are looked for finds none.
+            self._sites = {}
+            self._sites = sites.find(self)
+            # What was found until now leaves out the arguments of functions.
+            for memo in (self._values, self._kinds, self._mappings, self._never):
+                memo.clear()
+            self.__dict__.pop("calls", None)
         return self._sites.get(definition, [])
 
     def is_passed(self, param: cst.Param) -> bool:

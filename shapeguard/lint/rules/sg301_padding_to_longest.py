@@ -47,8 +47,11 @@ class PaddingToLongest(Rule):
 
     code = "SG301"
     message = 'padding to the longest row gives each batch a length of its own; use `padding="max_length"`'
-    triggers = (("padding", "okeniz"), ("padding", "tok("), (".pad(", "okeniz"))
-    pattern = r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z]|\w*[.\w]*LONGEST)|longest|\.pad\("
+    triggers = (("padding", "okenizer"), ("padding", "tok("), (".pad(", "okenizer"))
+    pattern = (
+        r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z])|[\"']longest[\"']|\.LONGEST\b|"
+        r"(?:okenizer\w*|\btok)\)?\.pad\("
+    )
     gate: ClassVar[Groups] = tuple((f"(padding={value}", "*okeniz") for value in TO_LONGEST)
     gate += tuple(("*okeniz(padding", f"padding={value}") for value in (*TO_LONGEST, "CONST"))
     gate += (("(padding=", "longest", "default='longest'"), ("padding=.LONGEST",), ("*okeniz.pad",))

@@ -50,7 +50,7 @@ class CollatorToLongest(Rule):
     message = 'a collator that pads to the longest row gives each batch a length of its own; use `padding="max_length"`'
     triggers = (
         ("DataCollator",),
-        ("Trainer(", "okeniz", "transformers"),
+        ("Trainer(", "okenizer", "transformers"),
         ("pad_sequence",),
         ("collat", "max(", "len("),
     )

@@ -49,11 +49,11 @@ class FixedPaddingThatIsNot(Rule):
     code = "SG303"
     message = "rows longer than `max_length` keep their length; add `truncation=True`"
     triggers: ClassVar[Groups] = (
-        ("okeniz", '"max_length"'),
-        ("okeniz", "'max_length'"),
+        ("okenizer", '"max_length"'),
+        ("okenizer", "'max_length'"),
         ("PaddingStrategy.MAX_LENGTH",),
     )
-    triggers += tuple((name, "okeniz") for name in LM_COLLATORS)
+    triggers += tuple((name, "okenizer") for name in LM_COLLATORS)
     gate: ClassVar[Groups] = (("(padding='max_length'", "*okeniz"), ("(padding=", "padding='max_length'", "*okeniz"))
     gate += (
         ("(padding=", "max_length", "default='max_length'"),
