@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Mapping
@@ -65,3 +66,15 @@ def plain_file(path: Path) -> bool:
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         raise CacheError(f"{path} is no plain file", hint="remove it: the cache is not to lead anywhere else")
     return True
+
+
+def make_below(root: Path, folder: Path) -> None:
+    """Make a folder below a root, step by step: a link on the way would lead out of it and is an error."""
+    root.mkdir(parents=True, exist_ok=True)
+    step = root
+    for part in folder.relative_to(root).parts:
+        step = step / part
+        with contextlib.suppress(FileExistsError):
+            step.mkdir()
+        if step.is_symlink() or not step.is_dir():
+            raise CacheError(f"{step} is a link or a file", hint="only plain folders may stand there: remove it")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from shapeguard.cache.location import make_below
 from shapeguard.cache.manifest import object_name
 from shapeguard.cache.neff_folder import digest_of
 from shapeguard.cache.remote import Remote
@@ -100,12 +101,7 @@ def place(neff: Neff, source: Path, root: Path) -> None:
         raise CacheError(f"{neff.path[:200]!r} is no place for a NEFF")
     target = root / neff.path
     with _border(root):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for folder in target.parents:
-            if folder == root:
-                break
-            if folder.is_symlink():
-                raise CacheError(f"{folder} is a link", hint="a NEFF is never written through one")
+        make_below(root, target.parent)
         _move(source, target)
         if name.layout is Layout.XLA:
             (target.parent / DONE).touch()

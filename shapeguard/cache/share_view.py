@@ -43,14 +43,16 @@ def pulled(
 ) -> Report:
     """Give what was fetched, or would be, and what a lock names and the remote lacks."""
     would = f"would {verbs[0]}" if dry_run else verbs[1]
-    text = f"{would} {counted(len(plan.entries), 'record')} and {counted(plan.num_neffs, 'NEFF')}, {size(plan.num_bytes)}, from {where}"
+    records, neffs = counted(len(plan.entries), "record"), counted(plan.num_neffs, "NEFF")
+    text = f"{would} {records} and {neffs}, {size(plan.num_bytes)}, from {where}"
     if plan.num_here:
         text += f"; {plan.num_here} were here already"
     sections = [Text(text=text)]
     if plan.missing:
         some = ", ".join(key[:12] for key in sorted(plan.missing)[:_SHOWN])
+        what = "1 graph of the lock is" if len(plan.missing) == 1 else f"{len(plan.missing):,} graphs of the lock are"
         more = f" and {len(plan.missing) - _SHOWN} more" if len(plan.missing) > _SHOWN else ""
-        sections.append(Text(text=f"{len(plan.missing)} graphs of the lock are not there: {some}{more}", strong=True))
+        sections.append(Text(text=f"{what} not there: {some}{more}", strong=True))
     missing: list[JSON] = [*sorted(plan.missing)]
     troubles: list[JSON] = [{"name": name, "message": message} for name, message in plan.troubles]
     return Report(

@@ -150,7 +150,8 @@ def explained(
 
 def _seen(record: GraphRecord) -> str:
     took = f", {record.compile_s:.1f} s" if record.compile_s is not None else ""
-    return f"{record.key.id[:_SHORT]}, first seen {day(record.first_seen)}, seen in {counted(record.hits + 1, 'run')}{took}"
+    runs = counted(record.hits + 1, "run")
+    return f"{record.key.id[:_SHORT]}, first seen {day(record.first_seen)}, seen in {runs}{took}"
 
 
 def _differences(found: Nearest, *, other: str) -> Table:

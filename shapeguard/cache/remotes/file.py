@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
+from shapeguard.cache.location import make_below
 from shapeguard.cache.remote import ABSENT, Blob, Remote, checked, is_name, too_large
 from shapeguard.core.errors import RemoteError
 
@@ -78,7 +79,7 @@ class FileRemote(Remote):
         """Put a file in place by renaming its neighbour; a lock orders those who look before they write."""
         target = self._root / checked(name)
         with _border(name):
-            self._make_folder(target.parent)
+            make_below(self._root, target.parent)
             scratch = _scratch(target.parent, source)
             try:
                 if expect == ABSENT:
@@ -102,15 +103,6 @@ class FileRemote(Remote):
     def _version(self, name: str) -> str:
         blob = self.read(name, limit=1 << 30)
         return blob.version if blob else ABSENT
-
-    def _make_folder(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        # A link below the root would lead the writer out of it.
-        for place in (folder, *folder.parents):
-            if place == self._root:
-                return
-            if place.is_symlink():
-                raise RemoteError(f"{place} is a link", hint="a remote folder must hold plain folders only")
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
