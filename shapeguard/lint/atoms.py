@@ -8,7 +8,7 @@
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
 `name='*'`   the same with any text; `name=CONST` with a name in capitals; `name=.X` with an attribute
 `=name`      an assignment or keyword whose value is that name or attribute
-`class(X`    a class that inherits from `X`
+`class(X`    a class that inherits from `X`; `{name` a key of a dict; `max(len` a `max(len(x) for x in y)`
 `f(name`     a call of `f` with that keyword; `f(**` one that unpacks a dict which has a name of its own
 `(name`      any call with that keyword; `(name=True` with that constant, `(name=` with anything else
 `^torch`     the package is imported, by its full name
@@ -65,7 +65,7 @@ class _Walk:
         yield f"{owner}.{node.attr}"
         if "okeniz" in owner:
             yield f"*okeniz.{node.attr}"
-        if id(node) not in self.called:
+        if id(node) not in self.called and not _is_super(node):
             yield f".{node.attr}"
 
     def name(self, node: Any) -> Iterator[str]:
@@ -80,6 +80,8 @@ class _Walk:
             self.called.add(id(func))
         if not _is_super(func):
             yield f"{last}()"
+        if last == "max" and node.args and _is_of_lengths(node.args[0]):
+            yield "max(len"
         for keyword in node.keywords:
             if keyword.arg is not None:
                 yield f"{last}({keyword.arg}"
@@ -107,6 +109,7 @@ class _Walk:
     def dict(self, node: Any) -> Iterator[str]:
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield f"{{{key.value}"
                 yield from _given(key.value, value)
 
     def function(self, node: Any) -> Iterator[str]:
@@ -173,6 +176,11 @@ def _named(name: str) -> Iterator[str]:
             yield f"*{part}"
 
 
+def _is_of_lengths(node: ast.expr) -> bool:
+    over = node.elt if isinstance(node, (ast.GeneratorExp, ast.ListComp)) else None
+    return isinstance(over, ast.Call) and _last(over.func) == "len"
+
+
 def _is_compile(node: ast.expr) -> bool:
     """`compile`, `compile(...)` or `partial(compile, ...)`, of whatever module."""
     if isinstance(node, ast.Call):
@@ -188,6 +196,7 @@ def _is_super(func: ast.expr) -> bool:
 def _given(name: str, value: ast.expr | None) -> Iterator[str]:
     if isinstance(value, ast.Constant):
         yield f"{name}={value.value!r}"
+        yield f"={value.value!r}"
         if isinstance(value.value, str):
             yield f"{name}='*'"
     elif isinstance(value, ast.Name):

@@ -43,7 +43,7 @@ class PipelineElsewhere(Rule):
     message = "this `pipeline` does not run on Neuron"
     neuron_only = True
     triggers = (("load_checkpoint_and_dispatch",), ("pipeline(", "transformers"), ("partial(pipeline", "transformers"))
-    gate = (("pipeline",), ("load_checkpoint_and_dispatch",))
+    gate = (("pipeline()", "^transformers"), ("pipeline", "partial()"), ("load_checkpoint_and_dispatch",))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at pipelines, and at Accelerate's loader."""

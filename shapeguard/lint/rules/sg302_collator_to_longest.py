@@ -56,7 +56,7 @@ class CollatorToLongest(Rule):
     )
     gate: ClassVar[Groups] = tuple((f"{name}()", "^transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
     gate += tuple((name, "^transformers", "partial()") for name in COLLATORS) + tuple((f"={n}",) for n in COLLATORS)
-    gate += (("pad_sequence", "*collat"), ("max()", "len()", "*collat"))
+    gate += (("pad_sequence", "*collat"), ("max(len", "*collat"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at collators, at `Trainer`, and at what collate functions do."""
