@@ -54,7 +54,7 @@ class GenerateInputsOnDevice(Rule):
     code = "SG201"
     message = "inputs of `generate()` are moved to the device: each step is a new shape; leave them on the CPU"
     triggers = tuple((".generate", moved, "transformers") for moved in (".to(", ".cuda(", "to_device("))
-    pattern = r"\.generate\b"
+    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
     gate = tuple((made, moved, "^transformers") for made in MADE for moved in ("to()", "cuda()", *TO_DEVICE))
 
     def visit_Module(self) -> None:

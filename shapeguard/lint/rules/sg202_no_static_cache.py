@@ -50,7 +50,7 @@ class NoStaticCache(Rule):
     message = '`generate()` without a static cache: each step is a new shape; set `cache_implementation="static"`'
     neuron_only = True
     triggers = tuple((".generate", name) for name in ("transformers", "peft", "trl"))
-    pattern = r"\.generate\b"
+    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
     gate = tuple((made, root) for made in MADE for root in ("^transformers", "^peft", "^trl"))
 
     def visit_Module(self) -> None:

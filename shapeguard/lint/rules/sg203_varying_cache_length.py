@@ -50,7 +50,7 @@ class VaryingCacheLength(Rule):
     code = "SG203"
     message = "`{}` differs between calls, and with it the length of the cache"
     triggers = tuple((".generate", size, "transformers") for size in ("max_new_tokens", "max_length"))
-    pattern = r"\.generate\b"
+    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
     gate = tuple((made, size, "^transformers") for made in MADE for size in ("max_new_tokens", "max_length"))
 
     def visit_Module(self) -> None:

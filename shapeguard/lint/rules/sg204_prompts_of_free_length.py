@@ -50,7 +50,7 @@ class PromptsOfFreeLength(Rule):
     code = "SG204"
     message = "prompts of free length reach `generate()`: each length is a new set of shapes; pad them to a few lengths"
     triggers = tuple((".generate", made, "transformers") for made in ("okenizer", "apply_chat_template"))
-    pattern = r"\.generate\b"
+    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
     gate = tuple((made, "^transformers", "*okeniz") for made in MADE) + tuple(
         (made, "^transformers", "apply_chat_template()") for made in MADE
     )
