@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
 
 
+IMPORTS = tuple(
+    f"\n{indent}{how} {package}"
+    for indent in ("", " " * 4, " " * 8, " " * 12, "\t")
+    for how in ("from", "import")
+    for package in ("transformers", "peft", "trl")
+)
+"""Words of an import of what has `generate()`, as opposed to one in a text or in an example after `>>>`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A place that a rule reports; spans and edits are computed from it later."""

@@ -105,7 +105,11 @@ class _Words(dict[str, bool]):
 
     def __missing__(self, word: str) -> bool:
         source = self.source
-        found = self[word] = word.encode() in source if isinstance(source, bytes) else word in source
+        if isinstance(source, bytes):
+            found = word.encode() in source or (word[0] == "\n" and source.startswith(word[1:].encode()))
+        else:
+            found = word in source or (word[0] == "\n" and source.startswith(word[1:]))
+        self[word] = found
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import IMPORTS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.draft import Draft
@@ -53,8 +53,8 @@ class GenerateInputsOnDevice(Rule):
 
     code = "SG201"
     message = "inputs of `generate()` are moved to the device: each step is a new shape; leave them on the CPU"
-    triggers = tuple((".generate", moved, "transformers") for moved in (".to(", ".cuda(", "to_device("))
-    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
+    triggers = tuple((".generate", moved, name) for moved in (".to(", ".cuda(", "to_device(") for name in IMPORTS)
+    pattern = r"\.generate\b"
     gate = tuple((made, moved, "^transformers") for made in MADE for moved in ("to()", "cuda()", *TO_DEVICE))
 
     def visit_Module(self) -> None:

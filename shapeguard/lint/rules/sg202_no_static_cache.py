@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import IMPORTS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.draft import Draft
@@ -49,8 +49,8 @@ class NoStaticCache(Rule):
     code = "SG202"
     message = '`generate()` without a static cache: each step is a new shape; set `cache_implementation="static"`'
     neuron_only = True
-    triggers = tuple((".generate", name) for name in ("transformers", "peft", "trl"))
-    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
+    triggers = tuple((".generate", name) for name in IMPORTS)
+    pattern = r"\.generate\b"
     gate = tuple((made, root) for made in MADE for root in ("^transformers", "^peft", "^trl"))
 
     def visit_Module(self) -> None:

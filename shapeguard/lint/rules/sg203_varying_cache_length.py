@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import IMPORTS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.draft import Draft
@@ -49,8 +49,8 @@ class VaryingCacheLength(Rule):
 
     code = "SG203"
     message = "`{}` differs between calls, and with it the length of the cache"
-    triggers = tuple((".generate", size, "transformers") for size in ("max_new_tokens", "max_length"))
-    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
+    triggers = tuple((".generate", size, name) for size in ("max_new_tokens", "max_length") for name in IMPORTS)
+    pattern = r"\.generate\b"
     gate = tuple((made, size, "^transformers") for made in MADE for size in ("max_new_tokens", "max_length"))
 
     def visit_Module(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import IMPORTS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -49,8 +49,8 @@ class PromptsOfFreeLength(Rule):
 
     code = "SG204"
     message = "prompts of free length reach `generate()`: each length is a new set of shapes; pad them to a few lengths"
-    triggers = tuple((".generate", made, "transformers") for made in ("okenizer", "apply_chat_template"))
-    pattern = r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|peft|trl)\b"
+    triggers = tuple((".generate", made, name) for made in ("okenizer", "apply_chat_template") for name in IMPORTS)
+    pattern = r"\.generate\b"
     gate = tuple((made, "^transformers", "*okeniz") for made in MADE) + tuple(
         (made, "^transformers", "apply_chat_template()") for made in MADE
     )
