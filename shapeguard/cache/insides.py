@@ -96,7 +96,7 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
 
     def every(self) -> Iterator[Row]:
         """Give every row without its value, one query, for a check."""
-        size_of = "COALESCE(LENGTH(CAST(value AS BLOB)), 0)"
+        size_of = "COALESCE(LENGTH(value), 0)"
         query = f"SELECT rowid, key, raw, tag, mode, filename, {size_of}, access_time FROM Cache"
         for rowid, key, raw, tag, mode, filename, size, used in self.run(query).fetchall():
             yield Row(rowid=rowid, key=key, raw=raw, tag=tag, mode=mode, filename=filename, size=size, used=used or 0.0)
@@ -130,7 +130,8 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
 
     def oldest(self) -> Iterator[tuple[int, str, float, int]]:
         """Give rowid, id, last use and size of the rows, those not used for longest first."""
-        query = "SELECT rowid, key, access_time, LENGTH(value) FROM Cache ORDER BY access_time, rowid"
+        size_of = "COALESCE(LENGTH(value), 0)"
+        query = f"SELECT rowid, key, COALESCE(access_time, 0.0), {size_of} FROM Cache ORDER BY access_time, rowid"
         return iter(self.run(query).fetchall())
 
     def mend_counts(self) -> bool:

@@ -129,7 +129,8 @@ class GraphCache:
         """Give id, last use and size of all records, those not used for longest first."""
         self._flush()
         with border(self.folder):
-            return [(id, used, size) for _, id, used, size in self._rows.oldest()]
+            found = self._rows.oldest()
+            return [(id, used, size) for _, id, used, size in found if isinstance(id, str) and codec.is_id(id)]
 
     def statistics(self) -> Statistics:
         """Give figures; uses of this process count too."""
