@@ -147,7 +147,7 @@ class BucketSampler(Sampler[list[Any]]):
         return leading + [step for step in steps if first[step.bucket] is not step]
 
     def _steps(self, rows: Mapping[int, Sequence[int]]) -> list[Step]:
-        steps = cut(rows, self.batch_sizes, world_size=self.world_size, borrow=not self.drop_last)
+        steps = cut(rows, self.batch_sizes, world_size=self.world_size, move=not self.drop_last)
         return [step for step in steps if not step.is_short] if self.drop_last else steps
 
     def _is_marked(self, step: Step) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,38 +19,64 @@ class Step:
 
 
 def cut(
-    rows: Mapping[int, Sequence[int]], batch_sizes: Mapping[int, int], *, world_size: int, borrow: bool = True
+    rows: Mapping[int, Sequence[int]], batch_sizes: Mapping[int, int], *, world_size: int, move: bool = True
 ) -> list[Step]:
     """Cut the rows of each bucket, in their order, into steps; every row stands in exactly one.
 
-    The last step of a bucket is short. Where it has fewer rows than there are ranks, it takes rows of smaller buckets,
-    which fit as well: a rank without any row would have a loss over nothing. `borrow=False` leaves them where they are.
+    The last step of a bucket is short. Where that would leave a rank without any row, whose loss would be over nothing,
+    rows move to a larger bucket, which holds them as well; `move=False` leaves them where they are.
     """
-    left = {bucket: list(each) for bucket, each in rows.items()}
-    order = sorted(left, reverse=True)
+    dealt = {bucket: list(each) for bucket, each in rows.items() if each}
+    own = {bucket: len(each) for bucket, each in dealt.items()}
+    if move:
+        _move(dealt, batch_sizes, world_size)
     steps = []
-    for place, bucket in enumerate(order):
-        own = len(left[bucket])
-        if not own:
-            continue
-        lacking = _lacking(own, batch_sizes[bucket], world_size) if borrow else 0
-        for smaller in order[place + 1 :]:
-            taken = min(lacking, len(left[smaller]))
-            left[bucket] += left[smaller][len(left[smaller]) - taken :]
-            del left[smaller][len(left[smaller]) - taken :]
-            lacking -= taken
-        steps += _steps(bucket, left[bucket], batch_sizes[bucket], world_size=world_size, own=own)
+    for bucket in sorted(dealt, reverse=True):
+        # What came from smaller buckets stands at the end.
+        num_own = min(own[bucket], len(dealt[bucket]))
+        steps += _steps(bucket, dealt[bucket], batch_sizes[bucket], world_size=world_size, own=num_own)
     return steps
 
 
+def _move(rows: dict[int, list[int]], batch_sizes: Mapping[int, int], world_size: int) -> None:
+    """Move rows upwards until every bucket has enough for all ranks, where that is possible."""
+    order = sorted(rows)
+    for smaller, larger in pairwise(order):
+        number = len(rows[smaller])
+        if not _is_enough(number, batch_sizes[smaller], world_size):
+            _take(rows, smaller, larger, number % (batch_sizes[smaller] * world_size))
+    largest = order[-1]
+    for smaller in reversed(order[:-1]):
+        lacking = _lacking(len(rows[largest]), batch_sizes[largest], world_size)
+        number = len(rows[smaller])
+        if not lacking:
+            break
+        if number >= lacking and _is_enough(number - lacking, batch_sizes[smaller], world_size):
+            _take(rows, smaller, largest, lacking)
+        elif number < 2 * world_size:
+            _take(rows, smaller, largest, number)
+
+
+def _take(rows: dict[int, list[int]], smaller: int, larger: int, number: int) -> None:
+    start = len(rows[smaller]) - number
+    rows[larger] += rows[smaller][start:]
+    del rows[smaller][start:]
+
+
 def _lacking(num_rows: int, batch_size: int, world_size: int) -> int:
-    """How many rows more give each rank one in every step."""
+    """How many rows more would give each rank one in every step."""
     num_steps = -(-num_rows // (batch_size * world_size))
     return max(0, num_steps * world_size - num_rows)
 
 
+def _is_enough(num_rows: int, batch_size: int, world_size: int) -> bool:
+    return _lacking(num_rows, batch_size, world_size) == 0
+
+
 def _steps(bucket: int, rows: Sequence[int], batch_size: int, *, world_size: int, own: int) -> list[Step]:
     """Deal the rows out, so that ranks differ by at most one row in a step."""
+    if not rows:
+        return []
     full = batch_size * world_size
     num_steps = -(-len(rows) // full)
     sizes = [full] * num_steps

@@ -64,22 +64,25 @@ def test_every_row_is_seen_once_and_all_ranks_take_the_same_shapes(world: int) -
         assert {shape[1] for shape in shapes[0]} <= set(BUCKETS)
 
 
-def test_no_rank_has_a_batch_without_a_row_of_its_own_unless_there_are_fewer_rows_than_ranks() -> None:
+def fillers(lengths: list[int], *, batch_size: int, world: int) -> int:
+    ranks = [
+        list(BucketSampler(lengths, BUCKETS, batch_size=batch_size, rank=r, world_size=world)) for r in range(world)
+    ]
+    return sum(getattr(index, "is_filler", False) for batches in ranks for batch in batches for index in batch)
+
+
+def test_every_rank_has_a_row_of_its_own_in_every_step() -> None:
     chance = Random(3)
-    for _ in range(200):
-        world, batch_size = chance.randint(2, 5), chance.randint(2, 5)
-        lengths = [chance.randint(1, 8) for _ in range(world)] + [
-            chance.randint(1, 32) for _ in range(chance.randint(0, 40))
-        ]
-        sampled = [
-            list(BucketSampler(lengths, BUCKETS, batch_size=batch_size, rank=rank, world_size=world))
-            for rank in range(world)
-        ]
-        fillers = [
-            index for batches in sampled for batch in batches for index in batch if getattr(index, "is_filler", False)
-        ]
-        # Rows are borrowed downwards, so that only the smallest bucket can lack any.
-        assert all(index.bucket == 8 for index in fillers)
+    for _ in range(500):
+        world = chance.randint(2, 6)
+        lengths = [chance.choice([3, 12, 30, chance.randint(1, 32)]) for _ in range(world + chance.randint(0, 50))]
+        assert fillers(lengths, batch_size=chance.randint(2, 5), world=world) == 0
+
+
+def test_a_rank_has_masked_rows_only_where_rows_cannot_be_dealt_out() -> None:
+    assert fillers([3, 12], batch_size=2, world=4) == 2
+    assert fillers([3] * 9, batch_size=1, world=4) == 3
+    assert fillers([3] * 5 + [12] * 3, batch_size=1, world=4) == 0
 
 
 def test_the_order_depends_on_seed_and_epoch_only() -> None:
@@ -139,7 +142,7 @@ def test_loader_workers_get_the_marks_too() -> None:
     sampler = BucketSampler(lengths, BUCKETS, batch_size=2, rank=1, world_size=2)
     collate = BucketCollator(buckets=BUCKETS, batch_size=2, pad_token_id=0)
     loader = DataLoader(BucketRows(rows_of(lengths)), batch_sampler=sampler, collate_fn=collate, num_workers=1)
-    assert [tuple(batch["input_ids"].shape) for batch in loader] == [(2, 32), (2, 8)]
+    assert [tuple(batch["input_ids"].shape) for batch in loader] == [(2, 32)]
 
 
 def test_ranks_and_their_number_come_from_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
