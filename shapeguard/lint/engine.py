@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shapeguard.core.files import replace_file
 from shapeguard.core.finding import Finding, Problem, is_applicable
-from shapeguard.lint.check import check_file
+from shapeguard.lint.check import check_file, clean_verdict
 from shapeguard.lint.files import Source, Walk
-from shapeguard.lint.result_cache import ResultCache
 from shapeguard.lint.scope import Scope, ScopeFor
 from shapeguard.lint.task import FixMode, Task, Verdict
-from shapeguard.lint.workers import Item, check_files
+
+if TYPE_CHECKING:
+    from shapeguard.lint.result_cache import ResultCache
 
 PARSE_ALL_BYTES = 4_000_000
 """Up to this much code in all, files without a word for any rule are parsed too, to say that they do not parse."""
@@ -70,18 +72,28 @@ def lint_paths(paths: Sequence[Path], *, scope_for: ScopeFor, options: LintOptio
     sources, problems = collect(paths, scope_for)
     walked = time.perf_counter()
     tasks = _tasks(sources, options)
-    cache = ResultCache(options.cache_folder)
+    cache = _open_cache(options.cache_folder)
     verdicts = _verdicts(sources, tasks, cache, options)
-    cache.save()
+    if cache is not None:
+        cache.save()
     run = _gather(sources, tasks, verdicts, options)
     timing = {"walk": walked - start, **run.timing, "wall": time.perf_counter() - start}
     return replace(
         run,
         problems=(*_silenced(problems, scope_for), *run.problems),
         timing=timing,
-        cache_hits=cache.hits,
-        warning=cache.warning,
+        cache_hits=cache.hits if cache else 0,
+        warning=cache.warning if cache else "",
     )
+
+
+def _open_cache(folder: Path | None) -> ResultCache | None:
+    if folder is None:
+        return None
+    # Here, since `--no-cache` needs no hashes: 10 ms of every start.
+    from shapeguard.lint.result_cache import ResultCache
+
+    return ResultCache(folder)
 
 
 def lint_text(data: bytes, *, path: str, scope: Scope, options: LintOptions) -> LintRun:
@@ -114,27 +126,49 @@ def _tasks(sources: Sequence[Source], options: LintOptions) -> list[Task]:
 
 
 def _verdicts(
-    sources: Sequence[Source], tasks: Sequence[Task], cache: ResultCache, options: LintOptions
+    sources: Sequence[Source], tasks: Sequence[Task], cache: ResultCache | None, options: LintOptions
 ) -> list[Verdict]:
     """Give one verdict a file, in order: remembered ones, and the rest from the workers."""
     verdicts: dict[int, Verdict] = {}
     keys: dict[int, str] = {}
     for index, (source, task) in enumerate(zip(sources, tasks, strict=True)):
         early = _early(source, task)
-        if early is None and cache.folder is not None:
+        if early is None and cache is not None:
             early, keys[index] = _remembered(source, task, cache, options)
         if early is not None:
             verdicts[index] = early
-    # The largest first: one that is met last would keep a single process busy while the others wait.
-    missing = sorted(set(range(len(sources))) - set(verdicts), key=lambda i: (-sources[i].size, i))
-    items: list[Item] = [(sources[index].file, tasks[index]) for index in missing]
+    missing = [index for index in range(len(sources)) if index not in verdicts]
     is_small = sum(sources[index].size for index in missing) < _ONE_PROCESS_BYTES
-    for place, verdict in check_files(items, jobs=1 if is_small else options.jobs):
-        index = missing[place]
+    if is_small:
+        # A few clean files are judged sooner than a child has started.
+        found = {index: _plainly_clean(sources[index], tasks[index]) for index in missing}
+        verdicts |= {index: verdict for index, verdict in found.items() if verdict is not None}
+    # The largest first: one that is met last would keep a single process busy while the others wait.
+    missing = sorted(set(missing) - set(verdicts), key=lambda i: (-sources[i].size, i))
+    for index, verdict in _from_workers(missing, sources, tasks, jobs=1 if is_small else options.jobs):
         verdicts[index] = verdict
-        if keys.get(index) and verdict.new_data is None and not verdict.problems:
+        if cache is not None and keys.get(index) and verdict.new_data is None and not verdict.problems:
             cache.put(keys[index], verdict)
     return [verdicts[index] for index in range(len(sources))]
+
+
+def _plainly_clean(source: Source, task: Task) -> Verdict | None:
+    try:
+        return clean_verdict(source.file.read_bytes(), task)
+    except OSError:
+        return None
+
+
+def _from_workers(
+    missing: Sequence[int], sources: Sequence[Source], tasks: Sequence[Task], *, jobs: int
+) -> Iterator[tuple[int, Verdict]]:
+    if not missing:
+        return
+    from shapeguard.lint.workers import check_files
+
+    items = [(sources[index].file, tasks[index]) for index in missing]
+    for place, verdict in check_files(items, jobs=jobs):
+        yield missing[place], verdict
 
 
 def _early(source: Source, task: Task) -> Verdict | None:

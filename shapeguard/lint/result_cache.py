@@ -31,17 +31,15 @@ _TAG = """Signature: 8a477f597d28d172789f06886806bc55
 class ResultCache:
     """The verdicts of earlier runs."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.hits = 0
         self.warning = ""
         """Why the cache could not be written."""
         self._is_changed = False
         self._used: dict[str, Any] = {}
-        self._entries: dict[str, Any] = {}
-        if folder is not None:
-            self._file = folder / f"lint-{_rules_digest()}.json"
-            self._entries = _read(self._file)
+        self._file = folder / f"lint-{_rules_digest()}.json"
+        self._entries = _read(self._file)
 
     def key(self, data: bytes, task: Task) -> str:
         """Digest of all that a verdict depends on."""
@@ -63,8 +61,6 @@ class ResultCache:
 
     def put(self, key: str, verdict: Verdict) -> None:
         """Remember a verdict; a clean one is a mere 0."""
-        if self.folder is None:
-            return
         row = to_json(verdict)
         row.pop("timing", None)
         self._used[key] = row or 0
@@ -72,7 +68,7 @@ class ResultCache:
 
     def save(self) -> None:
         """Write the file if there is something new; the entries of this run stay longest."""
-        if self.folder is None or not self._is_changed:
+        if not self._is_changed:
             return
         kept = {key: row for key, row in self._entries.items() if key not in self._used} | self._used
         newest = dict(list(kept.items())[-MAX_ENTRIES:])
