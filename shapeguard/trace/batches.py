@@ -46,7 +46,15 @@ def _note(recorder: Recorder, iterator: Any, batch: Any) -> None:
     recorder.owners = owners
     shapes = {name: list(value.shape) for name, value in _tensors(batch).items()}
     if shapes:
-        recorder.emit({"type": "batch", "shapes": shapes, "collator": collator, "loader": loader, **_tokens(batch)})
+        facts = {"shapes": shapes, "last": _is_short(iterator, shapes), **_tokens(batch)}
+        recorder.emit({"type": "batch", "site": collator, "loader": loader, **facts})
+
+
+def _is_short(iterator: Any, shapes: dict[str, list[int]]) -> bool:
+    """Tell whether the batch has fewer rows than the loader's batch size."""
+    wanted = getattr(iterator._index_sampler, "batch_size", None)
+    first = next(iter(shapes.values()))
+    return isinstance(wanted, int) and bool(first) and first[0] < wanted
 
 
 def _loader_site(iterator: Any) -> Any:
@@ -70,7 +78,7 @@ def _site_of(recorder: Recorder, function: Any) -> dict[str, Any] | None:
             function = function.data_collator
         else:
             break
-    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
     if isinstance(code, CodeType) and recorder.sites.is_users(code):
         return recorder.sites.of_code(code)
     name = getattr(function, "__name__", type(function).__name__)
@@ -93,4 +101,4 @@ def _tokens(batch: Any) -> dict[str, int]:
     if mask is None or not mask.is_cpu or mask.dim() != 2:
         return {}
     real = int(mask.count_nonzero())
-    return {"real_tokens": real, "padded_tokens": mask.numel() - real}
+    return {"real": real, "padded": mask.numel() - real}

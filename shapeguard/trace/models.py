@@ -17,12 +17,13 @@ def when_defined(name: str, callback: Callable[[type], None]) -> None:
     into compiled code, where Dynamo treats modules in a way of its own.
     """
     if not _WAITING:
-        torch.nn.Module.__init_subclass__ = classmethod(_on_subclass)  # type: ignore[assignment]
+        hook: Any = _on_subclass
+        torch.nn.Module.__init_subclass__ = classmethod(hook)  # type: ignore[assignment]
     _WAITING.setdefault(name, []).append(callback)
 
 
 def _on_subclass(cls: type, **kwargs: Any) -> None:
-    super(torch.nn.Module, cls).__init_subclass__(**kwargs)
+    super(torch.nn.Module, cls).__init_subclass__(**kwargs)  # type: ignore[misc]
     if cls.__name__ in _WAITING and cls.__module__ == "transformers.modeling_utils":
         # The body of the class is whole, but its decorators have not run: wrap what the body defines.
         for callback in _WAITING[cls.__name__]:

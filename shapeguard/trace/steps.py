@@ -1,4 +1,4 @@
-"""Finds steps and phases by itself: optimizer steps, top-level forwards, `generate()`; or follows `shapeguard.step()`."""
+"""Finds steps and phases: optimizer steps, top-level forwards, `generate()`; or follows `shapeguard.step()`."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ class Steps:
             self.recorder.model = _name(module)
             self.on_forward(module)
         phase = self._phase(module, is_training)
+        is_part = phase == GENERATE and module is not None and module is not _generating(self._generation)
         self._note_owners(phase)
-        if self._is_manual:
+        if self._is_manual or (is_part and self.recorder.step):
+            # An encoder or vision tower that `generate()` runs by itself is part of the step around it.
             self.recorder.phase = phase
         elif phase != TRAIN or self._is_new_step or not self._has_optimizer or self.recorder.phase != TRAIN:
             self._begin(phase)
@@ -68,7 +70,7 @@ class Steps:
         return TRAIN if is_training else EVAL
 
     def _note_owners(self, phase: str) -> None:
-        """Keep the lines that moved the inputs of `generate()` to the device: what grows there grows because of them."""
+        """Keep the lines that moved inputs of `generate()` to the device: what grows there grows because of them."""
         if phase != GENERATE:
             return
         sites = [origin_of(tensor) for tensor in _inputs_of_generate(self._generation)]
@@ -117,6 +119,15 @@ def _generate_frame(frame: FrameType | None) -> FrameType | None:
     return None
 
 
+def _generating(frame: FrameType | None) -> Any:
+    """Give the model whose `generate()` runs."""
+    while frame is not None:
+        if frame.f_code.co_name == "generate" and _GENERATION in frame.f_code.co_filename.replace("\\", "/"):
+            return frame.f_locals.get("self")
+        frame = frame.f_back
+    return None
+
+
 def _inputs_of_generate(frame: FrameType | None) -> list[torch.Tensor]:
     """Give the tensors that the user handed to `generate()`."""
     while frame is not None and frame.f_code.co_name != "generate":
@@ -145,7 +156,7 @@ def _watch_forwards(steps: Steps) -> None:
 
     # `generate()` compiles `model.__call__` itself: the simulated device compiles this one in its place.
     __call__._shapeguard_plain = plain  # type: ignore[attr-defined]
-    torch.nn.Module.__call__ = __call__  # type: ignore[method-assign,assignment]
+    torch.nn.Module.__call__ = __call__  # type: ignore[method-assign]
 
 
 def _watch_optimizers(steps: Steps) -> None:

@@ -29,10 +29,10 @@ def stub(base: type, *, uncounted: Callable[[], AbstractContextManager[None]]) -
         if kwargs.get("generation_config") is None and cls.can_generate():
             kwargs["generation_config"] = _generation_config(name, config, hub)
         with uncounted(), _quiet("transformers.modeling_utils"):
-            model = plain(cls, None, *args, config=config, state_dict={}, **kwargs)
-        return model
+            return plain(cls, None, *args, config=config, state_dict={}, **kwargs)
 
-    base.from_pretrained = classmethod(from_pretrained)  # type: ignore[attr-defined]
+    loader: Any = from_pretrained
+    base.from_pretrained = classmethod(loader)  # type: ignore[attr-defined]
 
 
 def _generation_config(name: Any, config: Any, hub: dict[str, Any]) -> Any:

@@ -6,7 +6,12 @@ from shapeguard.neuron.model.eager import Argument, Call, Spec, TypeOf, Value
 from shapeguard.neuron.model.policy import Policy
 
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
-_BOUNDS_CHECKED = {"index.Tensor": "indices", "_index_put_impl_": "indices", "index_select": "index", "scatter": "index"}
+_BOUNDS_CHECKED = {
+    "index.Tensor": "indices",
+    "_index_put_impl_": "indices",
+    "index_select": "index",
+    "scatter": "index",
+}
 
 
 def extras(call: Call, policy: Policy) -> list[Call]:

@@ -1,4 +1,4 @@
-"""`torch.autocast("neuron")`: which operators run in lower precision, which in float32, which in the widest dtype given.
+"""`torch.autocast("neuron")`: which operators run in lower precision, which in float32, which in the widest dtype.
 
 TorchNeuron registers such lists in C++; which operators stand in them is not public. These follow torch's own lists for
 other accelerators and are a guess (I).
@@ -16,20 +16,22 @@ from shapeguard.neuron.sim.torch_private import overload
 _LOWER = """
     matmul mm bmm addmm addmv addbmm baddbmm mv linear conv1d conv2d conv3d convolution conv_transpose1d
     conv_transpose2d.input conv_transpose3d.input einsum scaled_dot_product_attention chain_matmul multi_dot
-    linalg_multi_dot prelu _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+    linalg_multi_dot prelu _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell
+    rnn_relu_cell
 """.split()
 _FLOAT32 = """
     acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar
     pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm norm.Scalar norm.ScalarOpt_dim
-    nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss
-    kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss
-    triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp
-    softmax.int log_softmax.int cumsum cumprod sum sum.dim_IntList prod
+    nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d
+    hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss
+    multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
+    binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp softmax.int log_softmax.int cumsum
+    cumprod sum sum.dim_IntList prod
 """.split()
 _WIDEST = """
     addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack
 """.split()
-_KEY = torch._C.DispatchKey.AutocastPrivateUse1
+_KEY = torch._C._dispatch_key_parse("AutocastPrivateUse1")
 _KEYS = torch._C.DispatchKeySet(_KEY)
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 _DEVICE = "neuron"

@@ -1,4 +1,4 @@
-"""`torch.compile(backend="neuron")`: each graph after AOTAutograd gets its key and runs as one unit (facts, section 2)."""
+"""`torch.compile(backend="neuron")`: each graph after AOTAutograd has a key and runs as one unit (facts, section 2)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Backend:
             partition_fn=default_partition,
             keep_inference_input_mutations=True,
         )
-        return compiler(graph, example_inputs)  # type: ignore[no-any-return]
+        return compiler(graph, example_inputs)
 
 
 class _Region:
@@ -78,7 +78,7 @@ class _Region:
             with without_modes():
                 self._report(graph, kind)
                 run = executable(graph, self.backend.device, kind=kind)
-            return make_boxed_func(run)  # type: ignore[no-any-return]
+            return make_boxed_func(run)
 
         return compile_graph
 
@@ -146,6 +146,6 @@ def neuron_or_default(neuron: Backend) -> Callable[..., Any]:
             return neuron(graph, example_inputs, **kwargs)
         from torch._dynamo.backends.registry import lookup_backend
 
-        return lookup_backend("inductor")(graph, list(example_inputs))  # type: ignore[arg-type]
+        return lookup_backend("inductor")(graph, list(example_inputs))
 
     return choose

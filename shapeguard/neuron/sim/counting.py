@@ -36,7 +36,7 @@ def layout_of(tensor: Tensor) -> Layout | None:
     """Name the layout of a tensor; None for a contiguous one."""
     if tensor.is_contiguous():
         return None
-    return classify(tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+    return classify(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
 
 
 def spec_of(tensor: Tensor) -> Spec:

@@ -55,9 +55,7 @@ class Device:
 
     def enter_anywhere(self, tensor: Tensor) -> Tensor:
         """Give the inner side of a tensor that may as well be on the host (an index, a step counter)."""
-        if tensor.is_cpu:
-            return tensor.to(self.inner) if self.is_meta else tensor
-        return unwrap(tensor)
+        return tensor if tensor.is_cpu else unwrap(tensor)
 
 
 def leave(value: Any) -> Any:

@@ -33,7 +33,7 @@ def install(backend: Backend) -> None:
             kwargs["dynamic"] = False
         return plain(model, **kwargs)
 
-    torch.compile = compile  # type: ignore[assignment]
+    torch.compile = compile
 
 
 def _unwatched(model: Any) -> Any:

@@ -32,7 +32,9 @@ def _enter(device: Device, value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value.device.type == NAME:
-        return unwrap(value)
+        inner = unwrap(value)
+        # Under `--inner meta` small whole numbers live on the CPU; a graph runs without values.
+        return inner if inner.device == device.inner else inner.to(device.inner)
     if not device.policy.copies_cpu_inputs and value.dim():
         raise RuntimeError(
             f"an input of a graph compiled for neuron is on {value.device}, and "

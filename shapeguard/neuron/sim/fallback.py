@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from shapeguard.neuron.sim.device import NAME, Device, leave
-from shapeguard.neuron.sim.kernels import follow, short_name, written
+from shapeguard.neuron.sim.kernels import entry, follow, short_name, written
 from shapeguard.neuron.sim.meta import runner
 from shapeguard.neuron.sim.storage import Tensor
 from shapeguard.neuron.sim.torch_private import cpu_kernel, hide_from_dynamo
@@ -32,10 +32,7 @@ def _written_positions(op: Op) -> tuple[tuple[int, str], ...]:
     return tuple((i, a.name) for i, a in enumerate(op._schema.arguments) if a.name in names)
 
 
-@cache
-def _numbers(op: Op) -> tuple[int, ...]:
-    """Give the positions of tensor arguments, where a Python number may arrive instead of a tensor."""
-    return tuple(i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor" and not a.kwarg_only)
+_entry = cache(entry)
 
 
 def make_fallback(device: Device) -> Any:
@@ -44,42 +41,36 @@ def make_fallback(device: Device) -> Any:
     def fallback(op: Op, *args: Any, **kwargs: Any) -> Any:
         if _is_view(op):
             return cpu_kernel(op)(*args, **kwargs)
-        if op._schema.name.startswith("aten::"):
-            size = _size_bytes(args) + _size_bytes(tuple(kwargs.values()))
-        else:
-            size = 0
-        args = _with_tensors(op, args)
+        is_counted = op._schema.name.startswith("aten::")
+        size = _read_bytes(op, args, kwargs) if is_counted else 0
         result = _run(device, op, args, kwargs)
-        if op._schema.name.startswith("aten::"):
+        if is_counted:
             device.counter.fallback(short_name(op), size + _size_bytes((result,)))
         return result
 
     return hide_from_dynamo(fallback)
 
 
-def _with_tensors(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make tensors of the Python numbers that arrive in a tensor's place (`remainder.Tensor_out(x, 4)`)."""
-    if not any(isinstance(args[i], (int, float, complex)) for i in _numbers(op) if i < len(args)):
-        return args
-    return tuple(
-        torch.tensor(value) if i in _numbers(op) and isinstance(value, (int, float, complex)) else value
-        for i, value in enumerate(args)
-    )
-
-
 def _run(device: Device, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    enter = _enter_mixed if op._schema.name in _MIXED else device.enter
     places = _written_positions(op)
-    outers = {name: kwargs[name] if name in kwargs else args[i] for i, name in places if name in kwargs or i < len(args)}
-    inner_args = [enter(value) if enter is device.enter else _enter_mixed(device, value) for value in args]
+    outers = {
+        name: kwargs[name] if name in kwargs else args[i] for i, name in places if name in kwargs or i < len(args)
+    }
+    if op._schema.name in _MIXED:
+        inner_args = [_enter_mixed(device, value) for value in args]
+    else:
+        inner_args = _entry(op, device)(args)
     inner_kwargs = {name: device.enter(value) for name, value in kwargs.items()}
     for i, name in places:
         if name in inner_kwargs:
             inner_kwargs[name] = _alias(inner_kwargs[name])
         elif i < len(inner_args):
             inner_args[i] = _alias(inner_args[i])
-    inner_written = {name: inner_kwargs[name] if name in inner_kwargs else inner_args[i] for i, name in places
-                     if name in inner_kwargs or i < len(inner_args)}
+    inner_written = {
+        name: inner_kwargs[name] if name in inner_kwargs else inner_args[i]
+        for i, name in places
+        if name in inner_kwargs or i < len(inner_args)
+    }
     result = runner(device, op)(*inner_args, **inner_kwargs)
     for name, outer in outers.items():
         if outer is not None:
@@ -118,6 +109,12 @@ def _enter_mixed(device: Device, value: Any) -> Any:
     return value
 
 
+def _read_bytes(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Give the bytes that go to the host: of all tensors but those that are only written (`out`)."""
+    outs = {a.name for a in op._schema.arguments if a.kwarg_only and a.name in written(op)}
+    return _size_bytes((*args, *[value for name, value in kwargs.items() if name not in outs]))
+
+
 def _size_bytes(values: tuple[Any, ...]) -> int:
     total = 0
     for value in values:
@@ -127,4 +124,3 @@ def _size_bytes(values: tuple[Any, ...]) -> int:
         elif isinstance(value, (list, tuple)):
             total += _size_bytes(tuple(value))
     return total
-

@@ -1,8 +1,8 @@
 """The key of a compiled graph: a digest of the program after AOTAutograd, equal wherever the programs are equal.
 
 In it: operators in order, shapes and dtypes of inputs, every constant (floats by their bits, literal tensors by their
-bytes), replica groups of collectives, subgraphs. Not in it: names, source lines, parameter values, device index, process,
-time, hash seed.
+bytes), replica groups of collectives, subgraphs. Not in it: names, source lines, parameter values, device index,
+process, time, hash seed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _attribute(module: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _bytes(tensor: torch.Tensor) -> str:
-    if tensor.device.type == "neuron" and held(tensor) is None:
+    if tensor.numel() == 0 or (tensor.device.type == "neuron" and held(tensor) is None):
         return ""
     inner = unwrap(tensor) if tensor.device.type == "neuron" else tensor
     if inner.is_meta:
@@ -110,7 +110,7 @@ def _replica_groups(name: str) -> str:
     from torch.distributed import distributed_c10d
 
     try:
-        group = distributed_c10d._resolve_process_group(name)
+        group = distributed_c10d._resolve_process_group(name)  # type: ignore[arg-type]
     except (RuntimeError, ValueError, KeyError):
         return ""
     ranks = distributed_c10d.get_process_group_ranks(group)

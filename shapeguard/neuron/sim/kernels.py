@@ -21,8 +21,8 @@ Op = torch._ops.OpOverload
 _ELSEWHERE = frozenset(
     """
     copy_ _to_copy contiguous rms_norm index.Tensor nonzero linear_backward _fused_rms_norm_backward
-    _index_put_impl_ masked_select histc
-    _scaled_dot_product_fused_attention_overrideable _scaled_dot_product_fused_attention_overrideable_backward
+    _index_put_impl_ masked_select histc _scaled_dot_product_fused_attention_overrideable
+    _scaled_dot_product_fused_attention_overrideable_backward
     """.split()
 )
 
@@ -73,13 +73,41 @@ def _kernel(op: Op, plan: Plan, device: Device) -> Kernel:
     return _inplace(op, plan, device)
 
 
+def entry(op: Op, device: Device) -> Callable[[tuple[Any, ...]], list[Any]]:
+    """Give what turns the positional arguments of the overload into inner ones.
+
+    A Python number may arrive in a tensor's place (`x % 3`): torch lets only a few operators take it so, for the others
+    it becomes a tensor again.
+    """
+    enter = device.enter
+    places = _number_places(op)
+    if not places or torch._C._should_allow_numbers_as_tensors(op._schema.name.removeprefix("aten::")):
+        return lambda args: [enter(value) for value in args]
+
+    def enter_all(args: tuple[Any, ...]) -> list[Any]:
+        return [
+            torch.tensor(value) if i in places and isinstance(value, _NUMBERS) else enter(value)
+            for i, value in enumerate(args)
+        ]
+
+    return enter_all
+
+
+_NUMBERS = (int, float, complex)
+
+
+def _number_places(op: Op) -> frozenset[int]:
+    return frozenset(i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor" and not a.kwarg_only)
+
+
 def _functional(op: Op, plan: Plan, device: Device) -> Kernel:
     run, enter, count = runner(device, op), device.enter, device.counter.eager
+    enter_all = entry(op, device)
     single = len(op._schema.returns) == 1 and str(op._schema.returns[0].type) == "Tensor"
     finish: Kernel = wrap if single else leave
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        inner = [enter(value) for value in args]
+        inner = enter_all(args)
         result = run(*inner, **{k: enter(v) for k, v in kwargs.items()}) if kwargs else run(*inner)
         count(plan, args, kwargs)
         return finish(result)
@@ -89,10 +117,11 @@ def _functional(op: Op, plan: Plan, device: Device) -> Kernel:
 
 def _inplace(op: Op, plan: Plan, device: Device) -> Kernel:
     run, enter, count = runner(device, op), device.enter, device.counter.eager
+    enter_all = entry(op, device)
     returns = bool(op._schema.returns)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        run(*[enter(value) for value in args], **{k: enter(v) for k, v in kwargs.items()})
+        run(*enter_all(args), **{k: enter(v) for k, v in kwargs.items()})
         count(plan, args, kwargs, args[0] if returns else None)
         return args[0] if returns else None
 
@@ -101,13 +130,14 @@ def _inplace(op: Op, plan: Plan, device: Device) -> Kernel:
 
 def _out(op: Op, plan: Plan, device: Device, outs: list[str]) -> Kernel:
     run, enter, count = runner(device, op), device.enter, device.counter.eager
+    enter_all = entry(op, device)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         given = [kwargs.pop(name) for name in outs]
         # An alias: the operator may resize it, and the held tensor must keep its shape.
         inner_outs = [_aliases(enter(out)) for out in given]
         keywords = {k: enter(v) for k, v in kwargs.items()}
-        run(*[enter(value) for value in args], **keywords, **dict(zip(outs, inner_outs, strict=True)))
+        run(*enter_all(args), **keywords, **dict(zip(outs, inner_outs, strict=True)))
         # Keyed before it is resized: `arange` arrives with an `out` of shape (0,).
         count(plan, args, kwargs, given[0] if len(given) == 1 and isinstance(given[0], Tensor) else None)
         for out, inner in zip(given, inner_outs, strict=True):
@@ -161,9 +191,10 @@ def _is_structured(op: Op) -> bool:
 def _functional_as_out(op: Op, plan: Plan, device: Device) -> Kernel:
     """Do in one trip what torch's composite does in three (empty, as_strided, `out`); the key is that of `out`."""
     run, enter, count = runner(device, op), device.enter, device.counter.eager
+    enter_all = entry(op, device)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        inner = [enter(value) for value in args]
+        inner = enter_all(args)
         result = run(*inner, **{k: enter(v) for k, v in kwargs.items()}) if kwargs else run(*inner)
         if isinstance(result, Tensor):
             outer = wrap(result)
@@ -177,9 +208,10 @@ def _functional_as_out(op: Op, plan: Plan, device: Device) -> Kernel:
 
 def _inplace_as_out(op: Op, plan: Plan, device: Device) -> Kernel:
     run, enter, count = runner(device, op), device.enter, device.counter.eager
+    enter_all = entry(op, device)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        run(*[enter(value) for value in args], **{k: enter(v) for k, v in kwargs.items()})
+        run(*enter_all(args), **{k: enter(v) for k, v in kwargs.items()})
         count(plan, args, kwargs, args[0])
         return args[0]
 

@@ -1,4 +1,9 @@
-"""`--inner meta`: no data. What depends on values gets zeros, masks count as all true, and the run says where."""
+"""`--inner meta`: no data, but for small tensors of whole numbers, which keep their values.
+
+Control flow hangs on flags, counters and token ids: a loop that waits for "all sequences are finished" must end. So
+integer and boolean tensors of up to `MAX_KEPT` elements live on the CPU. What is not known counts as zero, in them too:
+a flag computed from logits is the flag that zeros would give. Everything else is on `meta`.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +17,142 @@ from shapeguard.neuron.sim.storage import Tensor
 
 Op = torch._ops.OpOverload
 
+MAX_KEPT = 16384
+"""Elements of the largest tensor of whole numbers that keeps its values."""
+_MAX_ZEROS = 4_000_000
+"""Elements of unknown input that are taken as zeros to find the value of a small result."""
+_WHOLE = frozenset({torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
 # Their result's shape depends on values, and `meta` either refuses or makes up an unbacked size.
 _VALUE_SHAPES = frozenset(
     {"aten::unique", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::bincount"}
 )
 
 
+def keeps_values(dtype: torch.dtype, numel: int) -> bool:
+    """Tell whether a tensor of that kind keeps its values under `--inner meta`."""
+    return dtype in _WHOLE and numel <= MAX_KEPT
+
+
+def settle(value: Any) -> Any:
+    """Give a result computed on the CPU the place it has under `--inner meta`."""
+    if isinstance(value, Tensor):
+        return value if value.is_meta or keeps_values(value.dtype, value.numel()) else _blank(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(settle(item) for item in value)
+    return value
+
+
+def _blank(value: Tensor) -> Tensor:
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+
+
 def runner(device: Device, op: Op) -> Callable[..., Any]:
-    """Give what runs the overload on inner tensors: itself, or with a rescue where `meta` has no kernel."""
-    if not device.is_meta:
-        return op
-    if op._schema.name in _VALUE_SHAPES:
-        return lambda *args, **kwargs: _on_zeros(device, op, args, kwargs)
+    """Give what runs the overload on inner tensors: itself, or by the rules above."""
+    return _MetaRunner(device, op).run if device.is_meta else op
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+
+class _MetaRunner:
+    """Runs one overload where some inputs have values and others have none."""
+
+    def __init__(self, device: Device, op: Op) -> None:
+        self.device = device
+        self.op = op
+        self.name = op.name().removeprefix("aten::")
+        # Zeros are no matrix that can be factorized: a status that is asked for is "no error".
+        self.is_factorization = self.name.lstrip("_").startswith("linalg")
+        self.needs_values = op._schema.name in _VALUE_SHAPES
+        arguments = op._schema.arguments
+        self.written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
+        self.written_names = {arguments[i].name for i in self.written}
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it; results that keep values are on the CPU, all others on `meta`."""
+        places = set(_places((*args, *kwargs.values())))
+        if not places:
+            return self._make(args, kwargs)
+        if places == {"cpu"}:
+            return settle(self.op(*args, **{k: _to_cpu(v) for k, v in kwargs.items()}))
+        if self.needs_values or (self._writes_kept(args, kwargs) and not self.is_factorization):
+            return settle(self._on_zeros(args, kwargs))
         try:
-            return op(*args, **kwargs)
+            result = self.op(*[_to_meta(value) for value in args], **{k: _to_meta(v) for k, v in kwargs.items()})
         except NotImplementedError:
-            return _on_zeros(device, op, args, kwargs)
+            self.device.tell_once(
+                "value-read",
+                f"`{self.name}` depends on values that `--inner meta` does not have; it was run on zeros",
+                op=self.name,
+            )
+            return settle(self._on_zeros(args, kwargs))
+        if not self.written and _has_kept(result):
+            return self._with_values(result, args, kwargs)
+        return result
 
-    return run
+    def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a factory: on `meta`, and again on the CPU where its values are kept."""
+        result = self.op(*args, **kwargs)
+        if not _has_kept(result):
+            return result
+        return self.op(*args, **{k: _to_cpu(v) for k, v in kwargs.items()})
+
+    def _writes_kept(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        targets = [args[i] for i in self.written if i < len(args)]
+        targets += [value for name, value in kwargs.items() if name in self.written_names]
+        return any(place == "cpu" for place in _places(targets))
+
+    def _on_zeros(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.op(*[_zeros(value) for value in args], **{k: _zeros(v) for k, v in kwargs.items()})
+
+    def _with_values(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Find the values that a small result of whole numbers has if all that is unknown is zero."""
+        if self.is_factorization or sum(_unknown((*args, *kwargs.values()))) > _MAX_ZEROS:
+            return _zero_kept(result)
+        try:
+            return settle(self._on_zeros(args, kwargs))
+        except RuntimeError:
+            return _zero_kept(result)
 
 
-def _on_zeros(device: Device, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an operator that `meta` cannot on zeros of the same shapes, and keep only shapes and dtypes."""
-    name = op.name().removeprefix("aten::")
-    message = f"`{name}` depends on values that `--inner meta` does not have; it was run on zeros"
-    device.tell_once("value-read", message, op=name)
-    return _to_meta(op(*[_zeros(value) for value in args], **{k: _zeros(v) for k, v in kwargs.items()}))
+def _places(values: Any) -> list[str]:
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            if value.dim() or value.is_meta or value.dtype in _WHOLE:
+                found.append("meta" if value.is_meta else "cpu")
+        elif isinstance(value, (list, tuple)):
+            found += _places(value)
+    return found
+
+
+def _unknown(values: Any) -> list[int]:
+    found = []
+    for value in values:
+        if isinstance(value, Tensor) and value.is_meta:
+            found.append(value.numel())
+        elif isinstance(value, (list, tuple)):
+            found += _unknown(value)
+    return found
+
+
+def _has_kept(result: Any) -> bool:
+    if isinstance(result, Tensor):
+        return result.is_meta and keeps_values(result.dtype, result.numel())
+    return isinstance(result, (list, tuple)) and any(_has_kept(item) for item in result)
+
+
+def _zero_kept(result: Any) -> Any:
+    if isinstance(result, Tensor):
+        return torch.zeros(result.shape, dtype=result.dtype) if _has_kept(result) else result
+    return type(result)(_zero_kept(item) for item in result) if isinstance(result, (list, tuple)) else result
+
+
+def _to_meta(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value if value.is_meta or (value.dim() == 0 and value.dtype not in _WHOLE) else value.to("meta")
+    return [_to_meta(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _to_cpu(value: Any) -> Any:
+    return torch.device("cpu") if isinstance(value, torch.device) and value.type == "meta" else value
 
 
 def _zeros(value: Any) -> Any:
@@ -47,12 +160,4 @@ def _zeros(value: Any) -> Any:
         return torch.zeros(value.shape, dtype=value.dtype) if value.is_meta else value
     if isinstance(value, (list, tuple)):
         return [_zeros(item) for item in value]
-    return torch.device("cpu") if isinstance(value, torch.device) else value
-
-
-def _to_meta(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return torch.empty_like(value, device="meta")
-    if isinstance(value, (list, tuple)):
-        return type(value)(_to_meta(item) for item in value)
-    return value
+    return _to_cpu(value)

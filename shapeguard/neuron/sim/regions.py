@@ -1,9 +1,11 @@
-"""What Dynamo knows of the region it hands over: inputs by the user's names, constants, modes, why it compiles again."""
+"""What Dynamo knows of a region it hands over: inputs by the user's names, constants, modes, why it compiles again."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+import weakref
 from types import CodeType, FrameType
 from typing import Any
 
@@ -37,11 +39,13 @@ def code_of(frame: FrameType | None) -> CodeType | None:
 
 def describe(graph: fx.GraphModule, frame: FrameType | None) -> dict[str, Any]:
     """Give the facts of a region for its event."""
-    constants, training = _constants(frame)
+    scope = _Scope(frame)
+    constants, training = _constants(frame, scope)
     reason = frame.f_locals.get("recompile_reason") if frame is not None else None
     return {
-        "inputs": _inputs(graph),
-        "origins": _origins(graph, frame),
+        "inputs": _inputs(graph, scope),
+        "origins": _origins(graph, scope),
+        "instance": scope.instance,
         "constants": constants,
         "guard": _shareable(str(reason)) if reason else "",
         "modes": {
@@ -61,7 +65,7 @@ def _autocast() -> str:
     return "off"
 
 
-def _inputs(graph: fx.GraphModule) -> list[dict[str, Any]]:
+def _inputs(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
     rows = []
     for node in graph.graph.nodes:
         if node.op != "placeholder":
@@ -74,7 +78,7 @@ def _inputs(graph: fx.GraphModule) -> list[dict[str, Any]]:
             continue
         rows.append(
             {
-                "path": readable(source) or str(node.target),
+                "path": scope.readable(source) or str(node.target),
                 "shape": [int(length) if isinstance(length, int) else str(length) for length in value.shape],
                 "dtype": dtype_name(value.dtype),
                 "layout": str(layout_of(value) or ""),
@@ -85,15 +89,14 @@ def _inputs(graph: fx.GraphModule) -> list[dict[str, Any]]:
     return rows
 
 
-def _origins(graph: fx.GraphModule, frame: FrameType | None) -> list[dict[str, Any]]:
+def _origins(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
     """Give the lines that brought the inputs to the device."""
-    scope = {"L": frame.f_locals.get("locals", {}) if frame is not None else {}}
     found: dict[str, dict[str, Any]] = {}
     for node in graph.graph.nodes:
         source = _source(node) if node.op == "placeholder" else ""
         if not source.startswith("L[") or "_parameters[" in source or "_buffers[" in source:
             continue
-        value = _lookup(source, scope)
+        value = scope.lookup(source)
         site = origin_of(value) if isinstance(value, torch.Tensor) else None
         if site:
             found[str(site)] = {"role": "move", **site}
@@ -107,64 +110,110 @@ def _source(node: fx.Node) -> str:
     return str(name() if callable(name) else name)
 
 
-def readable(source: str) -> str:
-    """Give "kwargs['input_ids']" for "L['kwargs']['input_ids']", and "input_ids" for "L['input_ids']"."""
-    found = _LOCAL.match(source)
-    if not found:
-        return source
-    name, rest = found.groups()
-    inner = re.fullmatch(r"\['(\w+)'\]", rest)
-    return inner.group(1) if name == "kwargs" and inner else f"{name}{rest}"
+_INSTANCES: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
 
 
-def _constants(frame: FrameType | None) -> tuple[list[dict[str, str]], bool | None]:
+class _Scope:
+    """The names of the frame that Dynamo compiles, as its guards and sources write them."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        facts = frame.f_locals if frame is not None else {}
+        self._locals: dict[str, Any] = facts.get("locals") or {}
+        function = _wrapped(self._locals, code_of(frame))
+        self._parameters = _parameters(function)
+        given = self._locals.get("args") or ()
+        owners = [getattr(function, "__self__", function), self._locals.get("self"), *given[:1]]
+        modules = [owner for owner in owners if isinstance(owner, torch.nn.Module)]
+        self.instance = _INSTANCES.setdefault(modules[0], len(_INSTANCES) + 1) if modules else 0
+        """Which module it is, from 1: two of one class share their code. 0 for a function."""
+
+    def readable(self, source: str) -> str:
+        """Give "input_ids" for "L['kwargs']['input_ids']", and the parameter's name for "L['args'][0]"."""
+        found = _LOCAL.match(source)
+        if not found:
+            return source
+        name, rest = found.groups()
+        place = _ITEM.match(rest)
+        if place is None or name not in ("args", "kwargs"):
+            return f"{name}{rest}"
+        word, index = place.groups()
+        if name == "kwargs" and word:
+            return f"{word}{rest[place.end() :]}"
+        if name == "args" and index and int(index) < len(self._parameters):
+            return f"{self._parameters[int(index)]}{rest[place.end() :]}"
+        return f"{name}{rest}"
+
+    def lookup(self, name: str) -> Any:
+        """Follow a guard's name ("L['group'][0].shape") through plain items and attributes; None where it isn't one."""
+        value: Any = self._locals
+        rest = name[1:]
+        while rest:
+            step = _STEP.match(rest)
+            if step is None:
+                return None
+            try:
+                item, attribute = step.groups()
+                value = getattr(value, attribute) if attribute else value[_item(item)]
+            except (KeyError, IndexError, AttributeError, TypeError):
+                return None
+            rest = rest[step.end() :]
+        return value
+
+
+_ITEM = re.compile(r"\[(?:'(\w+)'|(\d+))\]")
+_STEP = re.compile(r"\[('(?:[^'\\]|\\.)*'|-?\d+)\]|\.(\w+)")
+
+
+def _wrapped(names: dict[str, Any], code: CodeType | None) -> Any:
+    """Give what the user had compiled, where Dynamo compiles a wrapper `inner(*args, **kwargs)` around it."""
+    if code is None or not {"args", "kwargs"} <= set(names):
+        return None
+    inside = [names.get(name) for name in code.co_freevars]
+    return next((value for value in inside if callable(value)), None)
+
+
+def _parameters(function: Any) -> list[str]:
+    """Name the positional parameters of what is compiled; none where it takes any number of them."""
+    if function is None:
+        return []
+    if isinstance(function, torch.nn.Module):
+        function = function.forward
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in found if parameter.kind in kinds]
+
+
+def _constants(frame: FrameType | None, scope: _Scope) -> tuple[list[dict[str, str]], bool | None]:
     """Give the Python values that Dynamo made part of the graph, and whether its modules are in training mode."""
     context = torch._guards.TracingContext.try_get()
     if context is None or frame is None:
         return [], None
-    scope = {"L": frame.f_locals.get("locals", {})}
     found: dict[str, str] = {}
     flags: set[bool] = set()
     for guard in context.guards_context.dynamo_guards:
         kind = guard.create_fn_name() if hasattr(guard, "create_fn_name") else ""
-        if not str(guard.name).startswith("L["):
+        name = str(guard.name)
+        if not name.startswith("L[") or "__" in name:
             continue
         if kind in _CONSTANT_GUARDS:
-            _add_constant(str(guard.name), scope, found, flags)
-        elif kind in _LENGTH_GUARDS and "__" not in str(guard.name):
-            value = _lookup(str(guard.name), scope)
+            _add_constant(name, scope, found, flags)
+        elif kind in _LENGTH_GUARDS:
+            value = scope.lookup(name)
             if isinstance(value, (list, tuple, dict)):
-                found[f"len({readable(str(guard.name))})"] = str(len(value))
+                found[f"len({scope.readable(name)})"] = str(len(value))
     rows = [{"path": path, "value": found[path]} for path in sorted(found)[:_MAX_CONSTANTS]]
     return rows, (None if not flags else True in flags)
 
 
-def _add_constant(name: str, scope: dict[str, Any], found: dict[str, str], flags: set[bool]) -> None:
-    value = _lookup(name, scope)
+def _add_constant(name: str, scope: _Scope, found: dict[str, str], flags: set[bool]) -> None:
+    value = scope.lookup(name)
     if name.endswith(".training") and isinstance(value, bool):
         flags.add(value)
-    elif "_modules[" not in name and "__" not in name and isinstance(value, (bool, int, float)):
-        found[readable(name)] = str(value)
-
-
-_STEP = re.compile(r"\[('(?:[^'\\]|\\.)*'|-?\d+)\]|\.(\w+)")
-
-
-def _lookup(name: str, scope: dict[str, Any]) -> Any:
-    """Follow a guard's name ("L['group'][0].shape") through plain items and attributes; None where it isn't one."""
-    value: Any = scope["L"]
-    rest = name[1:]
-    while rest:
-        step = _STEP.match(rest)
-        if step is None:
-            return None
-        try:
-            item, attribute = step.groups()
-            value = getattr(value, attribute) if attribute else value[_item(item)]
-        except (KeyError, IndexError, AttributeError, TypeError):
-            return None
-        rest = rest[step.end() :]
-    return value
+    elif "_modules[" not in name and isinstance(value, (bool, int, float)):
+        found[scope.readable(name)] = str(value)
 
 
 def _item(text: str) -> str | int:

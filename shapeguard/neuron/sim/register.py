@@ -15,7 +15,7 @@ from shapeguard.neuron.sim.backend import Backend
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.fallback import make_fallback
 from shapeguard.neuron.sim.module import NeuronModule
-from shapeguard.neuron.sim.ops import attention, linear, memory, values, views
+from shapeguard.neuron.sim.ops import attention, linear, memory, recurrent, values, views
 from shapeguard.neuron.sim.torch_private import hide_from_dynamo
 
 _LIBRARIES: list[torch.library.Library] = []
@@ -30,9 +30,7 @@ class Claimed:
     backend: Backend
 
 
-def register(
-    *, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu", num_devices: int = 1
-) -> Claimed:
+def register(*, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu", num_devices: int = 1) -> Claimed:
     """Make `neuron` a device of torch in this process; events go to `sink`.
 
     Raises `DeviceError` where this torch lacks a private name that the device stands on.
@@ -53,13 +51,14 @@ def register(
 def _register_kernels(device: Device) -> None:
     aten = torch.library.Library("aten", "IMPL")
     found = kernels.table_kernels(device)
-    for part in (views, memory, values, linear, attention):
+    for part in (views, memory, values, linear, attention, recurrent):
         found.update(part.kernels(device))
     for name, kernel in found.items():
         aten.impl(name, hide_from_dynamo(kernel), "PrivateUse1")
+    aten.impl("contiguous", hide_from_dynamo(memory.contiguous), "AutogradPrivateUse1")
     for key in ("PrivateUse1", "AutogradPrivateUse1"):
         aten.impl("scaled_dot_product_attention", hide_from_dynamo(attention.attention), key)
-    for part in (linear, attention):
+    for part in (linear, attention, recurrent):
         for name, kernel in part.inner_kernels().items():
             # Torch never brings these to a tensor of the host; only compiled graphs do, run on the inner side.
             aten.impl(name, hide_from_dynamo(kernel), "CPU")

@@ -1,9 +1,9 @@
 """Tensors of the simulated device: where they keep their data, and how to get in and out.
 
-A `neuron` tensor is a plain `torch.Tensor` (the outer one). Its untyped storage, a Python object that lives as long as
-torch's own StorageImpl, carries a `Held`: the inner tensor on the CPU or on `meta` with the real data. Views, `.data =`,
-`detach`, `Parameter`, `set_` keep working because identity sits in the storage, and torch never looks at the outer
-storage's address: it is made up, unique, and not mapped.
+A `neuron` tensor is a plain `torch.Tensor` (the outer one). Its untyped storage, a Python object that lives as long
+as torch's own StorageImpl, carries a `Held`: the inner tensor on the CPU or on `meta` with the real data. Views,
+`.data =`, `detach`, `Parameter`, `set_` keep working because identity sits in the storage, and torch never looks at the
+outer storage's address: it is made up, unique, and not mapped.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ def _blank(shape: tuple[int, ...], stride: tuple[int, ...], code: tuple[int, int
     template.next_address += (size // _PAGE + 1) * _PAGE
     tensor.ndim = ndim
     tensor.code, tensor.bits = code
-    template.shape[:ndim] = shape
-    template.strides[:ndim] = stride
+    template.shape[:ndim] = shape  # type: ignore[call-overload]
+    template.strides[:ndim] = stride  # type: ignore[call-overload]
     template.rename(template.capsule, _CAPSULE_NAME)
     return from_dlpack(template.capsule)
 
@@ -223,9 +223,9 @@ def unwrap(outer: Tensor) -> Tensor:
     """Give the inner tensor that has the same elements as `outer`, sharing memory with it."""
     box = outer.untyped_storage().held  # type: ignore[attr-defined]
     base: Tensor = box.base
-    if outer.shape == box.shape and outer.dtype is base.dtype and outer.stride() == box.stride:
-        if outer.storage_offset() == base.storage_offset():
-            return _with_bits(base, outer) if outer.is_neg() or outer.is_conj() else base
+    is_whole = outer.shape == box.shape and outer.dtype is base.dtype and outer.stride() == box.stride
+    if is_whole and outer.storage_offset() == base.storage_offset():
+        return _with_bits(base, outer) if outer.is_neg() or outer.is_conj() else base
     if outer.dtype is base.dtype:
         inner = torch.as_strided(base, outer.shape, outer.stride(), outer.storage_offset())
     else:
@@ -257,4 +257,4 @@ def view_of(storage: Any, like: Tensor) -> Tensor:
     """Give an outer tensor over an outer storage, with the geometry and dtype of `like`."""
     code = _DTYPES.get(like.dtype)
     empty = _blank((0,), (1,), code, 0) if code else _view_dtype(_blank((0,), (1,), (1, 8), 0), like.dtype)
-    return set_source(empty, storage, like.storage_offset(), like.shape, like.stride())  # type: ignore[no-any-return]
+    return set_source(empty, storage, like.storage_offset(), like.shape, like.stride())

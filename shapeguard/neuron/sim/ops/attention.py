@@ -26,11 +26,20 @@ def inner_kernels() -> dict[str, Kernel]:
     return {_FORWARD: _forward, _BACKWARD: _backward}
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0,
-              is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False) -> Tensor:
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """Choose the operator for `scaled_dot_product_attention`: the fused one for four dimensions without dropout."""
     if query.dim() != 4 or dropout_p > 0.0:
-        return torch.ops.aten._scaled_dot_product_attention_math(  # type: ignore[no-any-return]
+        return torch.ops.aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]
     if enable_gqa and key.shape[1] != query.shape[1]:
@@ -38,7 +47,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, 
         key, value = key.repeat_interleave(times, dim=1), value.repeat_interleave(times, dim=1)
     if attn_mask is not None and attn_mask.dtype is torch.bool:
         attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(~attn_mask, float("-inf"))
-    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(  # type: ignore[no-any-return]
+    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale
     )[0]
 
@@ -46,8 +55,17 @@ def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, 
 def _counted_forward(device: Device) -> Kernel:
     plan = _plan(_FORWARD)
 
-    def forward(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, dropout_p: float = 0.0,
-                is_causal: bool = False, return_debug_mask: bool = False, *, scale: Any = None) -> Any:
+    def forward(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_bias: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        return_debug_mask: bool = False,
+        *,
+        scale: Any = None,
+    ) -> Any:
         given = (query, key, value, attn_bias, dropout_p, is_causal)
         result = _forward(*[device.enter(each) for each in given], scale=scale)
         device.counter.eager(plan, given, {"scale": scale} if scale is not None else {})
@@ -59,8 +77,16 @@ def _counted_forward(device: Device) -> Kernel:
 def _counted_backward(device: Device) -> Kernel:
     plan = _plan(_BACKWARD)
 
-    def backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, grad_input_mask: Any,
-                 *rest: Any, scale: Any = None) -> Any:
+    def backward(
+        grad_out: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_bias: Any,
+        grad_input_mask: Any,
+        *rest: Any,
+        scale: Any = None,
+    ) -> Any:
         given = (grad_out, query, key, value, attn_bias, grad_input_mask, *rest)
         result = _backward(*[device.enter(each) for each in given], scale=scale)
         device.counter.eager(plan, given, {"scale": scale} if scale is not None else {})
@@ -75,8 +101,17 @@ def _plan(name: str) -> Plan:
     return Plan(op, name)
 
 
-def _forward(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, dropout_p: float = 0.0,
-             is_causal: bool = False, return_debug_mask: bool = False, *, scale: Any = None) -> Any:
+def _forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: Any = None,
+) -> Any:
     result = torch.ops.aten._scaled_dot_product_attention_math(
         query, key, value, attn_bias, dropout_p, is_causal, None, scale=scale
     )[0]
@@ -91,14 +126,31 @@ def _forward(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, d
 
 def _laid_out_like(model: Tensor, result: Tensor) -> Tensor:
     """Give the result with its axes in memory in the order of `model`'s, as torch's own shape function promises."""
-    order = sorted(range(model.dim()), key=lambda axis: -model.stride(axis))
+    order = sorted(range(model.dim()), key=model.stride().__getitem__, reverse=True)
     inverse = sorted(range(model.dim()), key=order.__getitem__)
     return result.permute(order).contiguous().permute(inverse)
 
 
-def _backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, grad_input_mask: Any,
-              out: Tensor, logsumexp: Tensor, cum_seq_q: Any, cum_seq_k: Any, max_q: int, max_k: int,
-              dropout_p: float, is_causal: bool, philox_seed: Any, philox_offset: Any, *, scale: Any = None) -> Any:
+def _backward(
+    grad_out: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Any,
+    grad_input_mask: Any,
+    out: Tensor,
+    logsumexp: Tensor,
+    cum_seq_q: Any,
+    cum_seq_k: Any,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    philox_seed: Any,
+    philox_offset: Any,
+    *,
+    scale: Any = None,
+) -> Any:
     """Give the gradients of softmax(q kᵀ · scale + bias) v, computed in float32 at least."""
     wide = torch.promote_types(query.dtype, torch.float32)
     q, k, v, grad = (each.to(wide) for each in (query, key, value, grad_out))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from math import prod
 from typing import Any
 
 import torch
@@ -10,7 +12,8 @@ from shapeguard.core.events import Sink
 from shapeguard.neuron.sim.counting import dtype_name, spec_of
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.kernels import Kernel
-from shapeguard.neuron.sim.storage import Tensor, held, new_outer, unwrap, wrap
+from shapeguard.neuron.sim.meta import keeps_values, settle
+from shapeguard.neuron.sim.storage import Tensor, held, new_outer, unwrap
 
 _PLAIN = (None, torch.contiguous_format, torch.preserve_format)
 
@@ -21,16 +24,28 @@ def kernels(device: Device) -> dict[str, Kernel]:
 
 
 def _allocation(device: Device) -> dict[str, Kernel]:
-    inner = device.inner
+    inner, is_meta = device.inner, device.is_meta
 
-    def empty(size: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
-              memory_format: Any = None) -> Tensor:
+    def empty(
+        size: Any,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: Any = None,
+        memory_format: Any = None,
+    ) -> Tensor:
         _refuse_format(memory_format)
         _refuse_layout(layout)
+        if is_meta and keeps_values(dtype or torch.get_default_dtype(), prod(size)):
+            return new_outer(torch.zeros(size, dtype=dtype))
         return new_outer(torch.empty(size, dtype=dtype, device=inner))
 
-    def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                      pin_memory: Any = None) -> Tensor:
+    def empty_strided(
+        size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+    ) -> Tensor:
+        if is_meta and keeps_values(dtype or torch.get_default_dtype(), prod(size)):
+            return new_outer(torch.empty_strided(size, stride, dtype=dtype).zero_())
         return new_outer(torch.empty_strided(size, stride, dtype=dtype, device=inner))
 
     return {"empty.memory_format": empty, "empty_strided": empty_strided}
@@ -55,21 +70,24 @@ def _copies(device: Device) -> dict[str, Kernel]:
         _move(device, dst, self)
         return dst
 
-    def to_copy(self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
-                non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    def to_copy(
+        self: Tensor,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
         return _convert(owner, self, dtype or self.dtype, device if device is not None else self.device, memory_format)
-
-    def contiguous(self: Tensor, *, memory_format: Any = torch.contiguous_format) -> Tensor:
-        _refuse_format(memory_format)
-        if self.is_contiguous():
-            return self
-        spec = spec_of(self)
-        owner.counter.contiguous(spec)
-        return wrap(unwrap(self).contiguous())
 
     def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
         _refuse_format(memory_format)
-        _count_copy(owner, self, self.dtype)
+        if getattr(_explicit, "is_contiguous_call", False):
+            owner.counter.contiguous(spec_of(self))
+        else:
+            _count_copy(owner, self, self.dtype)
         return new_outer(unwrap(self).clone(memory_format=memory_format or torch.preserve_format))
 
     owner = device
@@ -83,18 +101,42 @@ def _copies(device: Device) -> dict[str, Kernel]:
     }
 
 
+_explicit = threading.local()
+"""Tells a clone that `contiguous()` asked for it: Neuron has a kernel of its own for that, keyed by the layout."""
+
+
+def contiguous(self: Tensor, *, memory_format: Any = torch.contiguous_format) -> Tensor:
+    """Give the tensor itself, or a copy that autograd sees: registered above autograd, as there (facts 1.2)."""
+    _refuse_format(memory_format)
+    if self.is_contiguous():
+        return self
+    _explicit.is_contiguous_call = True
+    try:
+        return self.clone(memory_format=torch.contiguous_format)
+    finally:
+        _explicit.is_contiguous_call = False
+
+
 def _move(device: Device, to: Tensor, source: Tensor) -> None:
     """Copy the data of one tensor into another; at least one of them is on the device."""
     here = unwrap(source) if source.device.type == NAME else source
     there = unwrap(to) if to.device.type == NAME else to
     if source.device.type == NAME and to.device.type == NAME:
         _count_copy(device, source, to.dtype, into=to)
-        there.copy_(here)
+        _fill(there, here)
     elif to.device.type == NAME:
         _remember_origin(device.sink, to)
-        there.copy_(here.to(there.device) if there.is_meta else here)
+        _fill(there, here)
     else:
         _read(device, to, here)
+
+
+def _fill(there: Tensor, here: Tensor) -> None:
+    """Copy between inner tensors, of which under `--inner meta` either may have no values."""
+    if here.is_meta and not there.is_meta:
+        there.zero_()
+    else:
+        there.copy_(here.to(there.device))
 
 
 def _read(device: Device, to: Tensor, inner: Tensor) -> None:
@@ -111,9 +153,10 @@ def _convert(device: Device, source: Tensor, dtype: torch.dtype, where: torch.de
     if where.type == NAME:
         if source.device.type == NAME:
             _count_copy(device, source, dtype)
-            return new_outer(unwrap(source).to(dtype, copy=True))
-        inner = source.to(dtype).to(device.inner, copy=True)
-        outer = new_outer(inner)
+            inner = unwrap(source).to(dtype, copy=True)
+            return new_outer(settle(inner) if device.is_meta else inner)
+        keeps = device.is_meta and keeps_values(dtype, source.numel())
+        outer = new_outer(source.to("cpu" if keeps else device.inner, dtype, copy=True))
         _remember_origin(device.sink, outer)
         return outer
     inner = unwrap(source)

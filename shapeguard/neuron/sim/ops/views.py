@@ -1,4 +1,4 @@
-"""Operators that only move metadata: torch's own CPU kernels do it on the outer tensors, nothing compiles (facts 1.3)."""
+"""Operators that only move metadata: torch's CPU kernels do it on the outer tensors, nothing compiles (facts 1.3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kernels(device: Device) -> dict[str, Kernel]:
         box = held(self)
         if box is not None and (needed + self.storage_offset()) * self.itemsize <= box.size:
             return set_source(self, self.untyped_storage(), self.storage_offset(), size, stride)
-        grown = torch.empty(size, dtype=self.dtype, device=device.inner)
+        grown = torch.empty(size, dtype=self.dtype, device=device.inner if box is None else box.base.device)
         old = device.enter_tensor(self).reshape(-1)
         grown.view(-1)[: old.numel()] = old
         return set_source(self, new_outer(grown).untyped_storage(), 0, size, stride)
