@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import stat
 from collections.abc import Mapping
@@ -39,6 +41,7 @@ def prepare(folder: Path) -> Path:
         tag = folder / _TAG
         if not os.path.lexists(tag):
             tag.write_text(_TAG_TEXT, encoding="utf-8")
+        _refuse_without_locks(tag)
     except OSError as error:
         raise CacheError(f"cannot use the cache folder {folder}: {error.strerror or error}", hint=_HINT) from error
     return store
@@ -48,6 +51,21 @@ def _refuse_unsafe(folder: Path) -> None:
     found = folder.stat()
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         raise CacheError(f"the cache folder {folder} can be written by everyone", hint=f"chmod 700 {folder}")
+
+
+def _refuse_without_locks(tag: Path) -> None:
+    """Tell a file system without locks, which SQLite would take for one whose locks are all held."""
+    descriptor = os.open(tag, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            raise CacheError(
+                f"cannot use the cache folder {tag.parent}: its file system has no locks ({error.strerror})",
+                hint="use a folder on a local disk: SHAPEGUARD_CACHE_DIR",
+            ) from error
+    finally:
+        os.close(descriptor)
 
 
 def _refuse_link(path: Path) -> None:
