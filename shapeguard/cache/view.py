@@ -127,6 +127,7 @@ def explained(
     asked: str, found: Nearest | None, *, known: GraphRecord | None = None
 ) -> tuple[list[Table | Text], JSON]:
     """Give what `why` says of one graph: whether it is known, the nearest, and what differs."""
+    asked = tame(asked)
     if found is None and known is None:
         text = f"{asked}: not known, and nothing is recorded that could be compared"
         return [Text(text=text, strong=True)], {"asked": asked, "known": None, "nearest": None, "differences": []}
@@ -158,7 +159,7 @@ def _differences(found: Nearest, *, other: str) -> Table:
     record = found.record
     name = str(record.model) or record.name
     return Table(
-        title=f"{other}: {record.key.id[:_SHORT]} {name}, {record.kind}, {inputs(record.inputs)}",
+        title=tame(f"{other}: {record.key.id[:_SHORT]} {name}, {record.kind}, {inputs(record.inputs)}"),
         columns=("differs", "asked", "recorded", ""),
         rows=tuple((row.part, row.wanted, row.found, row.detail) for row in found.differences),
     )
@@ -199,6 +200,11 @@ def size(number: int) -> str:
         if value < 1000:
             return f"{value:.1f} {unit}"
     return f"{value / 1000:.1f} TB"
+
+
+def tame(text: str) -> str:
+    """Show control characters instead of sending them to a terminal; records come from elsewhere."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def counted(number: int, noun: str) -> str:
