@@ -14,6 +14,8 @@ from shapeguard.core.finding import Problem
 from shapeguard.core.report import JSON, Report, Table, Text
 
 SCHEMA = 1
+_LISTED = 16
+"""Buckets that the headline names; the table has them all."""
 _BAR = 30
 """Columns of the bar that stands for 100 %."""
 
@@ -99,8 +101,15 @@ def _headline(planned: Planned) -> str:
     graphs = len(fit.buckets) * planned.wanted.graphs_each
     return (
         f"{_counted(len(fit.buckets), 'bucket')} for {_counted(sum(fit.rows), 'row')}: "
-        f"{', '.join(map(str, fit.buckets))} ({_counted(graphs, 'graph')})"
+        f"{_listed(fit.buckets)} ({_counted(graphs, 'graph')})"
     )
+
+
+def _listed(buckets: Sequence[int]) -> str:
+    words = [str(bucket) for bucket in buckets]
+    if len(words) > _LISTED:
+        words[_LISTED - 2 : -1] = ["…"]
+    return ", ".join(words)
 
 
 def _buckets(planned: Planned) -> Table:
@@ -154,7 +163,7 @@ def _curve(planned: Planned) -> Table:
     columns += ["compile h", "run h"] if price else []
     columns += ["cost"] if price and price.per_hour is not None else []
     rows = []
-    for fit in planned.choice.curve:
+    for fit in _telling(planned):
         mark = ">" if fit.buckets == planned.choice.fit.buckets else ""
         graphs = len(fit.buckets) * planned.wanted.graphs_each
         cells = [mark, str(len(fit.buckets)), str(graphs), f"{fit.padding_share:.1%}"]
@@ -169,6 +178,16 @@ def _curve(planned: Planned) -> Table:
         rows=tuple(rows),
         right=frozenset(range(1, len(columns))),
     )
+
+
+def _telling(planned: Planned) -> Sequence[Fit]:
+    """The points of a long curve that people want to see: its begin, the doublings, and what is near the choice."""
+    chosen = len(planned.choice.fit.buckets)
+    return [
+        fit
+        for fit in planned.choice.curve
+        if (number := len(fit.buckets)) <= _LISTED or number & (number - 1) == 0 or abs(number - chosen) <= 2
+    ]
 
 
 def _failures(planned: Planned) -> Sequence[str]:

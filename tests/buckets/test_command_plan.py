@@ -288,6 +288,30 @@ def test_given_buckets_are_judged(shapeguard: Any, lengths: str) -> None:
     assert found["unused"] == [1024]
 
 
+def test_given_buckets_are_compared_with_the_best_for_the_same_rows_and_alignment(
+    shapeguard: Any, lengths: str
+) -> None:
+    found = as_json(shapeguard, "--lengths", lengths, "--buckets", "60,100,500")
+    assert found["align"] == 20
+    assert found["best"]["buckets"] == [20, 100, 500]
+    ran = shapeguard("plan", "--lengths", lengths, "--buckets", "12,102", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out)["best"]["buckets"] == [12, 102]
+    ran = shapeguard("plan", "--lengths", lengths, "--buckets", "8")
+    assert ran.err == "error: no row fits these buckets: the shortest has 10 tokens\nhint: give longer --buckets\n"
+
+
+def test_many_buckets_are_shortened_where_people_read(shapeguard: Any) -> None:
+    Path("many.txt").write_text(" ".join(map(str, range(1, 201))), encoding="utf-8")
+    ran = shapeguard("plan", "--lengths", "many.txt", "--align", "1", "--max-graphs", "150")
+    assert max(map(len, ran.out.splitlines())) <= 120
+    curve = ran.out[ran.out.index("With other numbers") :].splitlines()
+    assert [line.split()[-4 if "█" in line else -3] for line in curve if "%" in line][16:] == [
+        "32", "64", "128", "148", "149", "150", "151", "152",
+    ]  # fmt: skip
+    assert len(as_json(shapeguard, "--lengths", "many.txt", "--align", "1", "--max-graphs", "150")["buckets"]) == 150
+
+
 def test_a_written_plan_is_read_again(shapeguard: Any, lengths: str) -> None:
     plan = ("plan", "--lengths", lengths, "--max-graphs", "2", "--align", "4", "--batch-tokens", "1000")
     assert shapeguard(*plan, "--write", "toml=buckets.toml", "-q").code == 0
@@ -344,6 +368,7 @@ def test_the_other_kinds_name_every_bucket(shapeguard: Any, lengths: str) -> Non
         ),
         (["--lengths", "a", "--max-waste", "120%"], "'120%' is not from 0% up to 100%: write 20% or 0.2"),
         (["--lengths", "a", "--max-waste", "nan"], "'nan' is not from 0% up to 100%: write 20% or 0.2"),
+        (["--lengths", "a", "--compile-minutes", "inf"], "'inf' is no amount."),
         (["--lengths", "a", "--write", "yaml=b"], "'yaml=b' is not KIND=FILE"),
     ],
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from shapeguard.cli.amounts import Amount, Share
 from shapeguard.cli.options import report_options
 from shapeguard.core.errors import UsageError
 from shapeguard.core.files import replace_file
@@ -19,23 +23,6 @@ if TYPE_CHECKING:
     from shapeguard.buckets.plan import Fit
 
 KINDS = ("toml", "collator", "prompts", "vllm", "jobs")
-
-
-class Share(click.ParamType[float]):
-    """`20%` or `0.2`."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Give a number from 0 up to, but not including, 1."""
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            self.fail(f"{value!r} is no share, for example 20% or 0.2", param, ctx)
-        if not 0 <= share < 1:
-            self.fail(f"{value!r} is not from 0% up to 100%: write 20% or 0.2", param, ctx)
-        return share
 
 
 class Written(click.ParamType["tuple[str, str]"]):
@@ -54,7 +41,7 @@ class Written(click.ParamType["tuple[str, str]"]):
 
 
 _POSITIVE = click.IntRange(min=1)
-_AMOUNT = click.FloatRange(min=0, min_open=True)
+_AMOUNT = Amount()
 
 
 @click.command(short_help="Find the lengths worth compiling for.")
@@ -67,7 +54,7 @@ _AMOUNT = click.FloatRange(min=0, min_open=True)
 @click.option("--max-graphs", type=_POSITIVE, metavar="K", help="The most graphs that may compile.")
 @click.option("--for", "use", type=click.Choice(["infer", "train"]), default="infer", show_default=True,
               help="infer: one graph a bucket; train: two, forward and backward.")  # fmt: skip
-@click.option("--align", type=_POSITIVE, default=128, show_default=True, help="Buckets are multiples of it.")
+@click.option("--align", type=_POSITIVE, help="Buckets are multiples of it. [default: 128, or what --buckets share]")
 @click.option("--max-length", type=_POSITIVE, help="No bucket is longer; rows that are count as left out.")
 @click.option("--truncate", is_flag=True, help="Cut rows to --max-length instead.")
 @click.option("--max-waste", type=Share(), help="The fewest buckets whose padding stays below this share: 20%.")
@@ -88,15 +75,18 @@ _AMOUNT = click.FloatRange(min=0, min_open=True)
 def command(**options: Any) -> Report | str:
     """Find the lengths that pad the least for a number of graphs, from the lengths of your own rows."""
     from shapeguard.buckets.plan import Limits, Planner, Work
+    from shapeguard.buckets.spec import lengths_of
     from shapeguard.buckets.work import work_of_model
 
     _check(options)
+    buckets = None if options["buckets"] is None else lengths_of(options["buckets"])
+    options["align"] = options["align"] or (gcd(*buckets) if buckets else 128)
     work = work_of_model(options["model"]) if options["model"] else Work()
     limits = Limits(align=options["align"], max_length=options["max_length"], max_pad=options["max_pad"])
     lengths = _lengths(options, limits.longest)
-    given = _given(options, lengths, work) if options["buckets"] else None
-    planner = Planner(lengths.counts, limits=limits, work=work)
-    return _result(options, planner=planner, lengths=lengths, given=given)
+    given = _judged(lengths, buckets, work) if buckets else None
+    counts = {each: rows for each, rows in lengths.counts.items() if given is None or each not in given.misfits}
+    return _result(options, planner=Planner(counts, limits=limits, work=work), lengths=lengths, given=given)
 
 
 def _result(options: dict[str, Any], *, planner: Any, lengths: Lengths, given: Fit | None) -> Report | str:
@@ -121,7 +111,7 @@ def _result(options: dict[str, Any], *, planner: Any, lengths: Lengths, given: F
     if options["emit"] is None:
         return done
     text = Text(text=render(options["emit"], definition), is_verbatim=True)
-    return Report(tool="plan", sections=(text,), problems=done.problems, notes=done.notes, exit_code=done.exit_code)
+    return replace(done, sections=(text,))
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -172,23 +162,34 @@ def _of_run(folder: Path) -> Lengths:
         tokens = (sum(each.tokens[0] for each in processes), sum(each.tokens[1] for each in processes))
         found = from_batches(batches, tokens=tokens, source=str(folder))
     else:
-        inputs = [part for each in processes for graph in each.compiles for part in graph.inputs]
-        found = from_calls([part.shape for part in inputs if _is_ids(part)], source=str(folder))
+        shapes = [shape for each in processes for graph in each.compiles for shape in _prompts(graph)]
+        found = from_calls(shapes, source=str(folder))
     if not found.counts:
         raise UsageError(f"{folder} saw no batches of tokens", hint="give the lengths with --lengths or --data")
     return found
 
 
-def _is_ids(part: Any) -> bool:
-    """Whether an input is a prompt: token ids of more than the one that a decode step takes."""
-    return part.path.endswith("input_ids") and len(part.shape) == 2 and part.shape[1] > 1
+def _prompts(graph: Any) -> Iterator[tuple[int, ...]]:
+    """The shapes of token ids of more than the one token that a decode step takes.
+
+    Where the prompt runs through the model eagerly, the look-up of its tokens shows it.
+    """
+    is_lookup = graph.kind == "eager" and graph.name.startswith("embedding")
+    for part in graph.inputs:
+        is_ids = part.path == "indices" if is_lookup else part.path.endswith("input_ids")
+        if is_ids and len(part.shape) == 2 and part.shape[1] > 1:
+            yield part.shape
 
 
-def _given(options: dict[str, Any], lengths: Lengths, work: Any) -> Fit:
+def _judged(lengths: Lengths, buckets: Sequence[int], work: Any) -> Fit:
     from shapeguard.buckets.plan import fit
-    from shapeguard.buckets.spec import lengths_of
 
-    return fit(lengths.counts, lengths_of(options["buckets"]), work)
+    found = fit(lengths.counts, buckets, work)
+    if lengths.num_rows and not any(found.rows):
+        raise UsageError(
+            f"no row fits these buckets: the shortest has {min(lengths.counts)} tokens", hint="give longer --buckets"
+        )
+    return found
 
 
 def _wanted(options: dict[str, Any], lengths: Lengths, given: Fit | None) -> Wanted:
