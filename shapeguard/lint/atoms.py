@@ -8,7 +8,8 @@
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
 `name='*'`   the same with any text; `name=CONST` with a name in capitals; `name=.X` with an attribute
 `=name`      an assignment or keyword whose value is that name or attribute
-`class(X`    a class that inherits from `X`; `{name` a key of a dict; `max(len` a `max(len(x) for x in y)`
+`class(X`    a class that inherits from `X`; `max(len` a `max(len(x) for x in y)`
+`{name`      a key of a dict; `[name` one that is set
 `f(name`     a call of `f` with that keyword; `f(**` one that unpacks a dict which has a name of its own
 `(name`      any call with that keyword; `(name=True` with that constant, `(name=` with anything else
 `^torch`     the package is imported, by its full name
@@ -78,6 +79,8 @@ class _Walk:
         if isinstance(func, ast.Attribute):
             # The walk comes to a call before it comes to what is called.
             self.called.add(id(func))
+            if last in ("update", "setdefault"):
+                self.assigned.add(_last(func.value))
         if not _is_super(func):
             yield f"{last}()"
         if last == "max" and node.args and _is_of_lengths(node.args[0]):
@@ -138,8 +141,12 @@ class _Walk:
             elif isinstance(target, ast.Attribute):
                 self.assigned.add(target.attr)
                 yield from _given(target.attr, node.value)
-            elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-                yield from _given(str(target.slice.value), node.value)
+            elif isinstance(target, ast.Subscript):
+                self.assigned.add(_last(target.value))
+                key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+                if isinstance(key, str):
+                    yield f"[{key}"
+                    yield from _given(key, node.value)
 
     def imports(self, node: Any) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):

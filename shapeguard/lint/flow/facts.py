@@ -89,19 +89,12 @@ class Facts(Flow):
 
     def is_one_row(self, node: cst.CSTNode) -> bool:
         """Whether the expression is one text, or a list of one."""
-        return all(rows.is_one_row(self, value) for value in self.values(node))
+        return not rows.grows(self, node) and all(rows.is_one_row(self, value) for value in self.values(node))
 
     def is_constant(self, node: cst.CSTNode) -> bool:
         """Whether the expression is made of constants, as lists of them are."""
         values = self.values(node)
-        return bool(values) and all(
-            value.kind == "constant"
-            or (
-                isinstance(value.node, (cst.List, cst.Tuple))
-                and all(self.is_constant(e.value) for e in value.node.elements)
-            )
-            for value in values
-        )
+        return bool(values) and not rows.grows(self, node) and all(rows.is_constant(self, value) for value in values)
 
     def is_choice(self, node: cst.CSTNode) -> bool:
         """Whether the node is one branch of `a if b else c`."""

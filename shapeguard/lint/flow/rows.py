@@ -155,3 +155,19 @@ def _annotation(flow: Flow, node: cst.CSTNode) -> str:
 def words_of(flow: Flow, node: cst.CSTNode) -> set[str]:
     """Give the names in a small expression."""
     return set(re.findall(r"[\w.]+", flow.source_of(node)))
+
+
+def is_constant(flow: Flow, value: Value) -> bool:
+    """Whether the value is a constant, or a list of constants."""
+    if value.kind == "constant":
+        return True
+    elements = value.node.elements if isinstance(value.node, (cst.List, cst.Tuple)) else ()
+    inner = [each for element in elements for each in flow.values(element.value)]
+    return len(inner) >= len(elements) > 0 and all(is_constant(flow, each) for each in inner)
+
+
+def grows(flow: Flow, node: cst.CSTNode) -> bool:
+    """Whether the file adds elements to the list of this name."""
+    path = path_of(node)
+    added = (call for call in flow.index.calls if method(call) in ("append", "extend", "insert"))
+    return bool(path) and any(isinstance(c.func, cst.Attribute) and path_of(c.func.value) == path for c in added)

@@ -49,8 +49,12 @@ class DeviceMapAuto(Rule):
     triggers = tuple(("device_map", word) for word in ("auto", "balanced", "sequential"))
     gate: ClassVar[Groups] = tuple((f"(device_map={word!r}", made) for word in WORDS for made in LOADERS)
     gate += tuple(("(device_map=", word, made) for word in WORDS for made in LOADERS)
-    gate += tuple((f"{made}(**", f"device_map={word!r}") for word in WORDS for made in (*LOADERS, "partial"))
-    gate += tuple((f"{made}(**", "device_map", f"={word!r}") for word in WORDS for made in LOADERS)
+    gate += tuple(
+        (f"{made}(**", given, word)
+        for word in WORDS
+        for made in (*LOADERS, "partial")
+        for given in ("{device_map", "[device_map", "(device_map")
+    )
     gate += tuple(("{device_map", how, word) for word in WORDS for how in ("(model_init_kwargs", "(model_kwargs"))
 
     def visit_Call(self, call: Invocation) -> None:
