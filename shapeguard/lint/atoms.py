@@ -85,6 +85,9 @@ class _Walk:
             yield f"{last}()"
         if last == "max" and node.args and _is_of_lengths(node.args[0]):
             yield "max(len"
+        yield from self._arguments(last, node)
+
+    def _arguments(self, last: str, node: Any) -> Iterator[str]:
         for keyword in node.keywords:
             if keyword.arg is not None:
                 yield f"{last}({keyword.arg}"
