@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,26 +36,26 @@ class MarkedIndex:
         self.bucket = bucket
         self.is_filler = is_filler
 
-    def __int__(self) -> int:
-        return self.index
-
     def __index__(self) -> int:
         raise TypeError(
             "on several ranks a batch can be padded to the bucket of another rank's row: "
             "give the loader BucketRows(dataset), from shapeguard.buckets"
         )
 
+    # `datasets` reads numbers of rows this way, and would give rows without their marks.
+    __int__ = __index__
+
     def __eq__(self, other: object) -> bool:
-        return other == self.index
+        return bool(other == self.index)
 
     def __hash__(self) -> int:
         return hash(self.index)
 
     def __lt__(self, other: Any) -> bool:
-        return self.index < int(other)
+        return bool(other > self.index)
 
     def __gt__(self, other: Any) -> bool:
-        return self.index > int(other)
+        return bool(other < self.index)
 
     def __repr__(self) -> str:
         return f"row {self.index} for BucketRows, bucket {self.bucket}{', masked' if self.is_filler else ''}"
@@ -163,7 +164,8 @@ class BucketSampler(Sampler[list[Any]]):
 
     def _grouped(self, lengths: Iterable[int], *, truncate: bool) -> dict[int, list[int]]:
         groups: dict[int, list[int]] = {size: [] for size in self._sizes}
-        for index, length in enumerate(lengths):
+        for index, each in enumerate(lengths):
+            length = operator.index(each)
             bucket = smallest(self._sizes, min(length, self._sizes[-1]) if truncate else length)
             if bucket is None or length < 0:
                 raise ValueError(

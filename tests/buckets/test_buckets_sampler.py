@@ -6,6 +6,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
@@ -126,15 +127,38 @@ def test_on_one_rank_the_data_set_needs_no_wrapping() -> None:
     assert seen([list(loader)]) == Counter(range(5))
 
 
-def test_on_several_ranks_a_data_set_that_is_not_wrapped_is_told_at_the_first_batch_that_needs_it() -> None:
+class Gathered:
+    """Reads rows as a `datasets.Dataset` does: all of a batch at once, after `int()` of the first and last number."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+    def __getitems__(self, numbers: list[Any]) -> list[Any]:
+        assert int(max(numbers)) < len(self.rows)
+        return [self.rows[number] for number in np.fromiter(numbers, np.int64)]
+
+
+@pytest.mark.parametrize("kind", [list, Gathered])
+def test_on_several_ranks_a_data_set_that_is_not_wrapped_is_told_at_the_first_batch_that_needs_it(kind: Any) -> None:
     sampler = BucketSampler([3, 3, 30], BUCKETS, batch_size=2, rank=1, world_size=2)
-    loader = DataLoader(rows_of([3, 3, 30]), batch_sampler=sampler, collate_fn=list)
+    loader = DataLoader(kind(rows_of([3, 3, 30])), batch_sampler=sampler, collate_fn=list)
     with pytest.raises(TypeError) as caught:
         next(iter(loader))
     assert str(caught.value) == (
         "on several ranks a batch can be padded to the bucket of another rank's row: "
         "give the loader BucketRows(dataset), from shapeguard.buckets"
     )
+
+
+def test_numbers_of_rows_can_be_sorted_and_counted_on_several_ranks() -> None:
+    found = [
+        i
+        for r in range(2)
+        for b in BucketSampler([3, 30, 4, 9], BUCKETS, batch_size=2, rank=r, world_size=2)
+        for i in b
+    ]
+    assert sorted(found) == [0, 1, 2, 3]
+    assert Counter(found) == Counter(range(4))
 
 
 def test_loader_workers_get_the_marks_too() -> None:
