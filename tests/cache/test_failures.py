@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -18,6 +19,7 @@ from graph_records import filled, record
 from shapeguard.cache.fill import fill, known
 from shapeguard.cache.store import GraphCache
 from shapeguard.core.errors import CacheError
+from shapeguard.runs.remember import remember
 
 
 @pytest.fixture
@@ -168,3 +170,17 @@ with GraphCache(filled(Path({str(home)!r}) / "c", *(record(n) for n in range(20)
 assert check(Path({str(home)!r}) / "c", repair=True) == []
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_run_is_remembered_unless_that_is_switched_off_or_fails(home: Path) -> None:
+    run = home / "run"
+    run.mkdir()
+    event = {"type": "compile", "n": 1, "kind": "forward", "outcome": "compiled", "key": "ab" * 32, "model": "M"}
+    (run / "rank-0.pid-1.jsonl").write_text('{"type": "start"}\n' + json.dumps(event) + "\n")
+    cache = home / "cache"
+    assert remember(run, {"SHAPEGUARD_CACHE_DIR": str(cache), "SHAPEGUARD_NO_CACHE": "1"}) == ""
+    assert not cache.exists()
+    assert remember(run, {"SHAPEGUARD_CACHE_DIR": str(cache)}, job="train") == ""
+    with GraphCache(cache) as store:
+        assert [(each.model.name, each.jobs) for each in store.records()] == [("M", ("train",))]
+    assert remember(home / "none", {"SHAPEGUARD_CACHE_DIR": str(cache)}).startswith("note: the graph cache was not")

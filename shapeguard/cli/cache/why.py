@@ -48,14 +48,15 @@ def command(folder: Path, wanted: Wanted, event: str | None) -> Report:
 
 
 def _of_words(cache: GraphCache, wanted: Wanted) -> tuple[list[Table | Text], JSON]:
-    from shapeguard.cache.select import is_model
+    from shapeguard.cache.select import is_model, model_prefix
     from shapeguard.cache.view import explained
     from shapeguard.cache.why import nearest_to
 
-    known = list(cache.records(eager=wanted.kind in ("eager", "collective")))
+    name = wanted.model.partition("@")[0]
+    eager = wanted.kind in ("eager", "collective")
     # Of the model itself as long as there is one: another model is never what a user means.
-    own = [record for record in known if is_model(wanted.model.partition("@")[0], record.model)]
-    return explained(_asked(wanted), nearest_to(wanted, own or known))
+    own = [each for each in cache.records(model_prefix(name), eager=eager) if is_model(name, each.model)]
+    return explained(_asked(wanted), nearest_to(wanted, own or cache.records(eager=eager)))
 
 
 def _asked(wanted: Wanted) -> str:
@@ -72,10 +73,9 @@ def _of_events(cache: GraphCache, event: str) -> list[tuple[list[Table | Text], 
     from shapeguard.cache.why import nearest
 
     asked = _asked_events(event)
-    of_kind = {eager: list(cache.records(eager=eager)) for eager in {each.is_eager for each in asked}}
     found = []
     for record in asked[:_MOST]:
-        candidates = of_kind[record.is_eager]
+        candidates = _candidates(cache, record)
         same = next((each for each in candidates if each.key.id == record.key.id), None)
         name = f"{record.kind} of {record.model.name or 'no model'}" if not record.is_eager else record.name
         text = f"{name}, {inputs(record.inputs)}"
@@ -84,6 +84,14 @@ def _of_events(cache: GraphCache, event: str) -> list[tuple[list[Table | Text], 
         more: list[Table | Text] = [Text(text=f"{len(asked) - _MOST} graphs more; name one with --event RUN:N")]
         found.append((more, {"left_out": len(asked) - _MOST}))
     return found
+
+
+def _candidates(cache: GraphCache, record: GraphRecord) -> list[GraphRecord]:
+    """Give what a graph is compared with: its own model's records, or all where there is none but itself."""
+    own = list(cache.records(record.model.name, eager=record.is_eager))
+    if any(each.key.id != record.key.id for each in own):
+        return own
+    return list(cache.records(eager=record.is_eager))
 
 
 def _asked_events(event: str) -> list[GraphRecord]:
