@@ -137,7 +137,7 @@ class Planner:
         self._rows = [0, *accumulate(sum(self.lengths[each] for each in group) for group in groups.values())]
         self._real_tokens = sum(length * count for length, count in self.lengths.items())
         self._real_work = sum(work.of(length) * count for length, count in self.lengths.items())
-        self._expiry = _expiries(self._sizes, [group[0] for group in groups.values()], limits.max_pad)
+        self._expiry = _expiries(self._sizes, self._work, [group[0] for group in groups.values()], limits.max_pad)
         self._costs: list[int | None] = [0, *[None] * len(groups)]
         self._cuts: list[array[int]] = []
         self._totals: list[int | None] = []
@@ -189,35 +189,34 @@ class Planner:
 
     def _add_layer(self) -> None:
         """Find the best cost of every prefix with one bucket more."""
-        before, rows, work, expiry = self._costs, self._rows, self._work, self._expiry
+        before, rows, expiry = self._costs, self._rows, self._expiry
         costs: list[int | None] = [None] * len(before)
-        cuts = array("q", bytes(8 * len(before)))
+        cuts = array("i", bytes(4 * len(before)))
         queue: list[int] = []  # cuts that can still win, in the order in which they do
-        takeovers: list[int] = []  # for each of them, the prefix from which it beats the one before it
+        marks: list[int] = []  # for each of them: it beats the one before it where a row's work is larger than this
         first = 0  # the cut of the queue that wins now
-        for end in range(1, len(before)):
-            cut = end - 1
+        for cut, work in enumerate(self._work):
             base = before[cut]
             if base is not None:
-                start = end
+                mark = -1
                 while len(queue) > first:
                     last = queue[-1]
-                    # Rows between the two cuts are charged to `last` only: from this work on, the later cut is cheaper.
-                    gain = (base - before[last]) // (rows[cut] - rows[last])  # type: ignore[operator]
-                    start = bisect_right(work, gain) + 1
-                    start = end if start < end else start if start < expiry[last] else expiry[last]
-                    if start > takeovers[-1]:
+                    # Rows between the two cuts are charged to `last` only: the larger the work, the better the later.
+                    mark = (base - before[last]) // (rows[cut] - rows[last])  # type: ignore[operator]
+                    if mark > expiry[last]:
+                        mark = expiry[last]
+                    if mark > marks[-1]:
                         break
                     queue.pop()
-                    takeovers.pop()
+                    marks.pop()
+                marks.append(mark if len(queue) > first else -1)
                 queue.append(cut)
-                takeovers.append(start if len(queue) > first + 1 else end)
-            while len(queue) > first + 1 and takeovers[first + 1] <= end:
+            while len(queue) > first + 1 and marks[first + 1] < work:
                 first += 1
-            if len(queue) > first and end < expiry[queue[first]]:
-                cut = queue[first]
-                costs[end] = before[cut] + work[end - 1] * (rows[end] - rows[cut])  # type: ignore[operator]
-                cuts[end] = cut
+            if len(queue) > first and work <= expiry[queue[first]]:
+                best = queue[first]
+                costs[cut + 1] = before[best] + work * (rows[cut + 1] - rows[best])  # type: ignore[operator]
+                cuts[cut + 1] = best
         self._costs = costs
         self._cuts.append(cuts)
         self._totals.append(costs[-1])
@@ -261,8 +260,8 @@ def _check_padding(rows: Mapping[int, int], limits: Limits) -> None:
         )
 
 
-def _expiries(sizes: Sequence[int], shortest: Sequence[int], max_pad: int | None) -> list[int]:
-    """For each cut, the first prefix whose bucket would pad the row after the cut too much."""
+def _expiries(sizes: Sequence[int], work: Sequence[int], shortest: Sequence[int], max_pad: int | None) -> list[int]:
+    """For each cut, the most work of a bucket that does not pad the row after the cut too much."""
     if max_pad is None:
-        return [len(sizes) + 1] * len(sizes)
-    return [bisect_right(sizes, length + max_pad) + 1 for length in shortest]
+        return [work[-1]] * len(sizes)
+    return [work[bisect_right(sizes, length + max_pad) - 1] for length in shortest]
