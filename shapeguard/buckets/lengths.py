@@ -36,6 +36,13 @@ class Lengths:
         """Rows of all lengths."""
         return sum(self.counts.values())
 
+    @property
+    def real_tokens(self) -> int | None:
+        """Give the real tokens of all rows where a run counted them; its lengths are those after padding."""
+        if self.tokens is None or sum(self.tokens) != sum(length * rows for length, rows in self.counts.items()):
+            return None
+        return self.tokens[0]
+
     def truncated(self, longest: int) -> Lengths:
         """Cut every row to a length."""
         counts: Counter[int] = Counter()
@@ -172,7 +179,10 @@ def from_batches(
     counts: Counter[int] = Counter()
     for (rows, length), times in shapes.items():
         counts[length] += rows * times
-    notes = ("a run records the shape of a batch: each of its rows counts with the length it was padded to",)
+    notes = (
+        "a run records the shape of a batch: each row counts with the length it was padded to, "
+        "so that a plan pads at most as much as shown",
+    )
     known = tokens if any(tokens) else None
     return Lengths(counts=counts, source=source, notes=notes, tokens=known, shapes=shapes)
 

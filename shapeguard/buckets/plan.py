@@ -89,29 +89,40 @@ class Fit:
         return tuple(bucket for bucket, rows in zip(self.buckets, self.rows, strict=True) if not rows)
 
 
-def fit(lengths: Mapping[int, int], buckets: Sequence[int], work: Work = Work()) -> Fit:
-    """Put every row into the smallest bucket that holds it."""
+def fit(
+    lengths: Mapping[int, int], buckets: Sequence[int], work: Work = Work(), *, real_tokens: int | None = None
+) -> Fit:
+    """Put every row into the smallest bucket that holds it; `real_tokens` as with `Planner`."""
     sizes = sorted(set(buckets))
     rows = [0] * len(sizes)
     misfits = {}
-    real_tokens = real_work = 0
+    placed = {}
     for length, count in sorted(lengths.items()):
         index = bisect_left(sizes, length)
         if index == len(sizes):
             misfits[length] = count
             continue
         rows[index] += count
-        real_tokens += length * count
-        real_work += work.of(length) * count
+        placed[length] = count
+    tokens, real_work = _real(placed, work, None if misfits else real_tokens)
     return Fit(
         buckets=tuple(sizes),
         rows=tuple(rows),
         misfits=misfits,
-        real_tokens=real_tokens,
+        real_tokens=tokens,
         tokens=sum(size * count for size, count in zip(sizes, rows, strict=True)),
         real_work=real_work,
         work=sum(work.of(size) * count for size, count in zip(sizes, rows, strict=True)),
     )
+
+
+def _real(lengths: Mapping[int, int], work: Work, known: int | None) -> tuple[int, int]:
+    """Give the tokens that are not padding, and the work for them: by the mean where only their sum is known."""
+    tokens = sum(length * count for length, count in lengths.items())
+    whole = sum(work.of(length) * count for length, count in lengths.items())
+    if known is None or not tokens:
+        return tokens, whole
+    return known, whole * known // tokens
 
 
 class Planner:
@@ -123,8 +134,12 @@ class Planner:
         *,
         limits: Limits = Limits(),
         work: Work = Work(),
+        real_tokens: int | None = None,
     ) -> None:
-        """Rows that are longer than the largest bucket are left out; `UsageError` where none is left."""
+        """Rows that are longer than the largest bucket are left out; `UsageError` where none is left.
+
+        `real_tokens` says how many tokens are none of padding where the lengths themselves were padded already.
+        """
         self.limits = limits
         self.work = work
         self.lengths = _checked(lengths, limits)
@@ -135,8 +150,7 @@ class Planner:
         self._sizes = list(groups)
         self._work = [work.of(size) for size in self._sizes]
         self._rows = [0, *accumulate(sum(self.lengths[each] for each in group) for group in groups.values())]
-        self._real_tokens = sum(length * count for length, count in self.lengths.items())
-        self._real_work = sum(work.of(length) * count for length, count in self.lengths.items())
+        self._real_tokens, self._real_work = _real(self.lengths, work, None if self.misfits else real_tokens)
         self._expiry = _expiries(self._sizes, self._work, [group[0] for group in groups.values()], limits.max_pad)
         self._costs: list[int | None] = [0, *[None] * len(groups)]
         self._cuts: list[array[int]] = []

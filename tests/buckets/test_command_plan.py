@@ -274,7 +274,13 @@ def test_a_run_says_what_was_seen_and_how_much_of_it_was_padding(shapeguard: Any
     assert ran.code == 0
     assert "2 buckets for 12 rows: 64, 320 (2 graphs)" in ran.out
     assert "the run, as it padded        2             600  39.5%" in ran.out
-    assert ran.err == "a run records the shape of a batch: each of its rows counts with the length it was padded to\n"
+    assert "this plan                    2             872  48.7%" in ran.out
+    assert ran.err == (
+        "a run records the shape of a batch: each row counts with the length it was padded to, "
+        "so that a plan pads at most as much as shown\n"
+    )
+    judged = as_json(shapeguard, "--run", "run", "--buckets", "40,300")
+    assert judged["padded"] == judged["before"]["padded"] == 600
 
 
 def test_given_buckets_are_judged(shapeguard: Any, lengths: str) -> None:

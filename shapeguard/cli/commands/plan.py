@@ -86,7 +86,9 @@ def command(**options: Any) -> Report | str:
     lengths = _lengths(options, limits.longest)
     given = _judged(lengths, buckets, work) if buckets else None
     counts = {each: rows for each, rows in lengths.counts.items() if given is None or each not in given.misfits}
-    return _result(options, planner=Planner(counts, limits=limits, work=work), lengths=lengths, given=given)
+    known = None if given is not None and given.misfits else lengths.real_tokens
+    planner = Planner(counts, limits=limits, work=work, real_tokens=known)
+    return _result(options, planner=planner, lengths=lengths, given=given)
 
 
 def _result(options: dict[str, Any], *, planner: Any, lengths: Lengths, given: Fit | None) -> Report | str:
@@ -184,7 +186,7 @@ def _prompts(graph: Any) -> Iterator[tuple[int, ...]]:
 def _judged(lengths: Lengths, buckets: Sequence[int], work: Any) -> Fit:
     from shapeguard.buckets.plan import fit
 
-    found = fit(lengths.counts, buckets, work)
+    found = fit(lengths.counts, buckets, work, real_tokens=lengths.real_tokens)
     if lengths.num_rows and not any(found.rows):
         raise UsageError(
             f"no row fits these buckets: the shortest has {min(lengths.counts)} tokens", hint="give longer --buckets"
