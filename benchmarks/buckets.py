@@ -14,8 +14,9 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from shapeguard.buckets.fit import Limits, Work
 from shapeguard.buckets.lengths import read_lengths
-from shapeguard.buckets.plan import Limits, Planner, Work
+from shapeguard.buckets.plan import Planner
 
 Result = TypeVar("Result")
 ROWS = 10_000_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shapeguard.buckets.plan import MAX_BUCKETS, Fit, Planner
+from shapeguard.buckets.fit import Fit
+from shapeguard.buckets.plan import MAX_BUCKETS, Planner
 from shapeguard.core.errors import UsageError
 
 _CURVE = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -200,7 +200,3 @@ def _of_tokens(named: Mapping[str, tuple[int, ...]]) -> tuple[int, int] | None:
     ranked = [named.get(name, ()) for name in ("input_ids", "inputs_embeds", "attention_mask", "0")]
     shape = next((shape for shape in [*ranked, *named.values()] if len(shape) >= 2), None)
     return None if shape is None else (shape[0], shape[1])
-
-
-Measure = Callable[[object, str], int]
-"""Gives the number of tokens of a value; the second argument says where it stands."""

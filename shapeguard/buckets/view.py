@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from shapeguard.buckets.choose import Choice, Wanted
 from shapeguard.buckets.emit import Definition
+from shapeguard.buckets.fit import Fit
 from shapeguard.buckets.lengths import Lengths
-from shapeguard.buckets.plan import Fit
 from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Problem
 from shapeguard.core.report import JSON, Report, Table, Text

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shapeguard.buckets.plan import Work
+from shapeguard.buckets.fit import Work
 from shapeguard.core.errors import UsageError
 
 _NAMES = {

@@ -11,7 +11,8 @@ from random import Random
 import pytest
 from bucket_corpora import CORPORA, lengths
 
-from shapeguard.buckets.plan import Fit, Limits, Planner, Work, fit
+from shapeguard.buckets.fit import Fit, Limits, Work, fit
+from shapeguard.buckets.plan import Planner
 from shapeguard.core.errors import UsageError
 
 

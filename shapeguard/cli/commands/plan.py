@@ -19,8 +19,8 @@ from shapeguard.core.report import Report, Text
 if TYPE_CHECKING:
     from shapeguard.buckets.choose import Price, Wanted
     from shapeguard.buckets.emit import Definition
+    from shapeguard.buckets.fit import Fit
     from shapeguard.buckets.lengths import Lengths
-    from shapeguard.buckets.plan import Fit
 
 KINDS = ("toml", "collator", "prompts", "vllm", "jobs")
 
@@ -74,7 +74,8 @@ _AMOUNT = Amount()
 @report_options
 def command(**options: Any) -> Report | str:
     """Find the lengths that pad the least for a number of graphs, from the lengths of your own rows."""
-    from shapeguard.buckets.plan import Limits, Planner, Work
+    from shapeguard.buckets.fit import Limits, Work
+    from shapeguard.buckets.plan import Planner
     from shapeguard.buckets.spec import lengths_of
     from shapeguard.buckets.work import work_of_model
 
@@ -184,7 +185,7 @@ def _prompts(graph: Any) -> Iterator[tuple[int, ...]]:
 
 
 def _judged(lengths: Lengths, buckets: Sequence[int], work: Any) -> Fit:
-    from shapeguard.buckets.plan import fit
+    from shapeguard.buckets.fit import fit
 
     found = fit(lengths.counts, buckets, work, real_tokens=lengths.real_tokens)
     if lengths.num_rows and not any(found.rows):
