@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shapeguard.buckets.collate import BucketCollator
+    from shapeguard.buckets.prompts import pad_to_bucket
+    from shapeguard.buckets.sampler import BucketRows, BucketSampler
+
 # Resolved on first use: planning never imports torch, and these do.
 _PUBLIC = {
     "BucketCollator": "collate",

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shapeguard.buckets.keys import IGNORED, NAMES, TARGETS, is_fixed, pads
+from shapeguard.buckets.keys import IGNORED, POSITIONS, TARGETS, is_fixed, pads
+from shapeguard.buckets.rows import Row, read_row
 from shapeguard.buckets.sampler import MarkedRow
 from shapeguard.buckets.spec import Source, read_buckets, smallest
-
-Row = dict[str, Tensor]
 
 
 class BucketCollator:
@@ -61,30 +60,22 @@ class BucketCollator:
     def __call__(self, rows: Sequence[Any]) -> Row:
         """Give the batch as tensors on the CPU."""
         marked = [row for row in rows if isinstance(row, MarkedRow)]
-        real = [self._row(row.row if isinstance(row, MarkedRow) else row) for row in rows if not _is_filler(row)]
-        fillers = [self._row(row.row) for row in marked if row.is_filler]
         if not rows:
             raise ValueError("a batch without rows cannot be padded; its data set is empty")
+        real = [self._row(row) for row in rows if not _is_filler(row)]
+        fillers = [self._row(row) for row in marked if row.is_filler]
         bucket = max((row.bucket for row in marked), default=0)
         bucket = max(bucket, self._bucket(real or fillers))
         batch = [self._padded(row, bucket) for row in real]
-        filler = self._masked(batch[0] if batch else self._padded(fillers[0], bucket))
+        model = batch[0] if batch else self._padded(fillers[0], bucket)
         wanted = self.batch_sizes[bucket] or len(rows)
         if len(batch) > wanted:
             raise ValueError(f"a batch of {len(batch)} rows is larger than the batch_size {wanted}")
-        batch += [filler() for _ in range(wanted - len(batch))]
+        batch += [self._masked(model, bucket) for _ in range(wanted - len(batch))]
         return {name: _stack(name, [row.get(name) for row in batch]) for name in _names(batch)}
 
     def _row(self, row: Any) -> Row:
-        """Read one row: a mapping, or token ids alone."""
-        values = _mapping(row)
-        found = {NAMES.get(name, name): _tensor(name, value) for name, value in values.items() if _is_numeric(value)}
-        if not found:
-            raise ValueError(f"a row holds no numbers, only {', '.join(map(str, values)) or 'nothing'}: tokenize it")
-        if "attention_mask" not in found and "input_ids" in found:
-            found["attention_mask"] = torch.ones_like(found["input_ids"])
-        if self.causal_labels and "labels" not in found and "input_ids" in found:
-            found["labels"] = found["input_ids"].where(found["attention_mask"] != 0, IGNORED)
+        found = read_row(row.row if isinstance(row, MarkedRow) else row, causal_labels=self.causal_labels)
         return {name: self._cut(name, value) for name, value in found.items()} if self.truncate else found
 
     def _cut(self, name: str, value: Tensor) -> Tensor:
@@ -136,29 +127,27 @@ class BucketCollator:
         for dim in _dims(name, value):
             missing = length - value.shape[dim]
             if missing < 0:
-                raise ValueError(f"{name} of {value.shape[dim]} tokens is longer than {length}; truncate=True cuts it")
+                raise ValueError(f"{name}: {value.shape[dim]} tokens are more than {length}; truncate=True cuts them")
             shape = [*value.shape]
             shape[dim] = missing
             filling = value.new_full(shape, self.pad[name])
             value = torch.cat([value, filling] if self.padding_side == "right" else [filling, value], dim)
         return value
 
-    def _masked(self, model: Row) -> Any:
-        """Give what makes rows like a padded one in which nothing counts."""
+    def _masked(self, model: Row, bucket: int) -> Row:
+        """Give a row like a padded one in which nothing counts."""
+        return {name: self._mask_one(name, value, bucket) for name, value in model.items()}
 
-        def make() -> Row:
-            return {name: self._mask_one(name, value) for name, value in model.items()}
-
-        return make
-
-    def _mask_one(self, name: str, value: Tensor) -> Tensor:
-        if name == "labels" or name.endswith("_labels"):
+    def _mask_one(self, name: str, value: Tensor, bucket: int) -> Tensor:
+        if name.endswith(("label", "labels")):
             if value.is_floating_point():
                 raise ValueError(
                     f"{name} are {value.dtype}, which no loss leaves out, so a short batch cannot be filled; "
                     "give BucketSampler drop_last=True"
                 )
             return torch.full_like(value, IGNORED)
+        if name in POSITIONS:
+            return torch.full_like(value, bucket)
         if not self._is_along(name, value):
             return torch.zeros_like(value)
         masked = torch.full_like(value, self.pad[name])
@@ -181,31 +170,8 @@ def _stack(name: str, values: Sequence[Tensor | None]) -> Tensor:
     return torch.stack(found)
 
 
-def _mapping(row: Any) -> Mapping[str, Any]:
-    if hasattr(row, "items"):
-        return row  # type: ignore[no-any-return]
-    if hasattr(row, "ids") and hasattr(row, "attention_mask"):  # an Encoding of the library `tokenizers`
-        return {"input_ids": row.ids, "attention_mask": row.attention_mask}
-    return {"input_ids": row}
-
-
 def _is_filler(row: Any) -> bool:
     return isinstance(row, MarkedRow) and row.is_filler
-
-
-def _is_numeric(value: Any) -> bool:
-    """Whether a model can take it; texts and missing values are left out, as the collators of transformers do."""
-    while isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    return value is not None and not isinstance(value, (str, bytes, dict))
-
-
-def _tensor(name: str, value: Any) -> Tensor:
-    tensor = value.detach() if isinstance(value, Tensor) else torch.as_tensor(value)
-    if not tensor.is_cpu:
-        raise ValueError(f"{name} lies on {tensor.device}: pad on the CPU, each length there would be one more compile")
-    # An empty list has no dtype of its own.
-    return tensor.long() if not tensor.numel() and tensor.is_floating_point() else tensor
 
 
 def _dims(name: str, value: Tensor) -> tuple[int, ...]:

@@ -10,6 +10,9 @@ NAMES = {"label": "labels", "label_ids": "labels"}
 IGNORED = -100
 """The label that the losses of PyTorch and transformers leave out."""
 
+POSITIONS = ("start_positions", "end_positions")
+"""Labels that name a token; the losses of transformers leave out a place behind the last one."""
+
 _ZERO = (
     "attention_mask", "position_ids", "token_type_ids", "global_attention_mask", "inputs_embeds", "bbox", "langs",
     "mm_token_type_ids", "completion_mask", "assistant_masks", "cross_attention_mask", "decoder_attention_mask",
@@ -40,6 +43,8 @@ def _pad_token(tokenizer: Any, pad_token_id: int | None) -> int:
     padding = getattr(tokenizer, "padding", None)
     if known is None and isinstance(padding, Mapping):
         known = padding.get("pad_id")
+    if known is None and tokenizer is None:
+        raise ValueError("give a tokenizer with a padding token, or pad_token_id")
     if known is None:
         raise ValueError(
             f"{type(tokenizer).__name__} has no padding token; set tokenizer.pad_token = tokenizer.eos_token, "

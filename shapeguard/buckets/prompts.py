@@ -35,6 +35,9 @@ def pad_to_bucket(
     padding = pads(tokenizer, pad_token_id)
     rows = _real(_matrices(values, padding, side))
     longest = max(len(row) for row in rows["input_ids"])
+    empty = next((number for number, row in enumerate(rows["input_ids"]) if not len(row)), None)
+    if empty is not None:
+        raise ValueError(f"prompt {empty} has no tokens, and attention over nothing is not a number")
     sizes = lengths_of(buckets)
     bucket = smallest(sizes, longest)
     if bucket is None and not truncate:
@@ -69,6 +72,9 @@ def _matrices(values: Mapping[str, Any], padding: Mapping[str, int], side: str) 
 
 def _real(matrices: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
     """The rows without the padding that the tokenizer put before or behind them."""
+    for name, matrix in matrices.items():
+        if len(matrix) != len(matrices["input_ids"]):
+            raise ValueError(f"{name} has {len(matrix)} rows, input_ids {len(matrices['input_ids'])}")
     spans = [_span(mask) for mask in matrices["attention_mask"]]
     return {
         name: [row[start:end] for row, (start, end) in zip(matrix, spans, strict=True)]
@@ -85,9 +91,11 @@ def _rows(value: Any) -> list[Tensor]:
     """One tensor a row; a single row of token ids is a batch of one."""
     if isinstance(value, Tensor) and not value.is_cpu:
         raise ValueError(f"the inputs lie on {value.device}: pad on the CPU and leave them there for generate()")
-    rows = list(value)
+    rows = list(value) if getattr(value, "ndim", 1) else []
     if not rows:
         raise ValueError("there are no prompts")
+    if any(isinstance(row, str) for row in rows):
+        raise ValueError("prompts are token ids, not texts: tokenize them first")
     if not isinstance(rows[0], (list, tuple)) and getattr(rows[0], "ndim", 0) == 0:
         return [torch.as_tensor(value)]
     # An empty prompt has no dtype of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,13 +33,20 @@ def read_buckets(source: Source) -> tuple[Bucket, ...]:
         text = str(source)
         listed = _of_list(text) if isinstance(source, str) else None
         return _checked(listed or _of_file(Path(text)), text)
-    batches = dict(source) if isinstance(source, Mapping) else {}
-    lengths = list(source)
-    for number in (*lengths, *batches.values()):
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise UsageError(f"{number!r} is no bucket", hint="buckets are whole numbers of tokens")
+    lengths = [_whole(length) for length in source]
+    batches = {_whole(key): _whole(value) for key, value in source.items()} if isinstance(source, Mapping) else {}
     buckets = [Bucket(length=length, batch_size=batches.get(length)) for length in lengths]
     return _checked(buckets, "the list of buckets")
+
+
+def _whole(number: object) -> int:
+    """Take every kind of whole number, also those of NumPy and torch."""
+    try:
+        if isinstance(number, bool):
+            raise TypeError
+        return operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(f"{number!r} is no bucket", hint="buckets are whole numbers of tokens") from None
 
 
 def lengths_of(source: Source) -> tuple[int, ...]:

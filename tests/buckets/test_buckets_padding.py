@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -155,6 +156,27 @@ def test_labels_of_a_class_stay_one_number_a_row() -> None:
     assert scores.shape == (3, 2)
 
 
+def test_labels_of_any_whole_kind_can_be_masked() -> None:
+    collate = BucketCollator(buckets=[4], batch_size=2, pad_token_id=0)
+    for label in (True, torch.tensor(1, dtype=torch.uint8), np.int32(1)):
+        assert collate([{"input_ids": [1], "label": label}])["labels"].tolist() == [1, -100]
+
+
+def test_a_filled_answer_lies_behind_the_last_token() -> None:
+    row = {"input_ids": [1, 2], "start_positions": 0, "end_positions": 1}
+    batch = BucketCollator(buckets=[4], batch_size=2, pad_token_id=0)([row])
+    assert (batch["start_positions"].tolist(), batch["end_positions"].tolist()) == ([0, 4], [1, 4])
+
+
+def test_embeddings_get_a_mask() -> None:
+    batch = BucketCollator(buckets=[4], pad_token_id=0)([{"inputs_embeds": torch.ones(2, 3)}])
+    assert batch["attention_mask"].tolist() == [[1, 1, 0, 0]]
+
+
+def test_buckets_can_be_numbers_of_numpy() -> None:
+    assert BucketCollator(buckets=np.array([4, 8]), pad_token_id=0)([[1]])["input_ids"].shape == (1, 4)
+
+
 def test_targets_can_have_a_length_of_their_own() -> None:
     row = {"input_ids": [1] * 9, "labels": [1, 2]}
     assert BucketCollator(buckets=[4, 16], pad_token_id=0)([row])["labels"].shape == (1, 16)
@@ -200,6 +222,21 @@ def test_a_batch_is_padded_to_the_bucket_of_its_marks() -> None:
         ([{"input_ids": [1], "labels": [1]}, {"input_ids": [1]}], {}, "1 of 2 rows have no 'labels'"),
         ([[1], [2], [3]], {"batch_size": 2}, "a batch of 3 rows is larger than the batch_size 2"),
         ([{"text": "a"}], {}, "a row holds no numbers, only text: tokenize it"),
+        (
+            [{"input_ids": [[1, 2]]}],
+            {},
+            "input_ids of a row have the shape (1, 2): tokenize rows one by one, without return_tensors",
+        ),
+        (
+            [{"input_ids": [1], "bbox": [[1, 2], [1]]}],
+            {},
+            "bbox of a row cannot become a tensor: expected sequence of length 2 at dim 1 (got 1)",
+        ),
+        (
+            [{"input_ids": [1], "labels": [1] * 9}],
+            {"target_length": 4},
+            "labels: 9 tokens are more than 4; truncate=True cuts them",
+        ),
         ([], {}, "a batch without rows cannot be padded; its data set is empty"),
         (
             [{"input_ids": [1], "labels": 0.5}],
@@ -226,6 +263,11 @@ def test_rows_that_cannot_be_padded_are_named(rows: list[Any], options: dict[str
         ([[1] * 9], "a prompt of 9 tokens fits no bucket, the largest is 8; truncate=True keeps its end"),
         ({"attention_mask": [[1]]}, "there are no input_ids, only attention_mask"),
         ([], "there are no prompts"),
+        (torch.tensor(3), "there are no prompts"),
+        (["a b"], "prompts are token ids, not texts: tokenize them first"),
+        ([[1], []], "prompt 1 has no tokens, and attention over nothing is not a number"),
+        ({"input_ids": [[1, 2], [1]], "attention_mask": [[1, 1]]}, "attention_mask has 1 rows, input_ids 2"),
+        ({"input_ids": [[1]], "attention_mask": [[1, 1]]}, "an input of 2 tokens stands beside input_ids of 1"),
     ],
 )
 def test_prompts_that_cannot_be_padded_are_named(inputs: Any, message: str) -> None:
