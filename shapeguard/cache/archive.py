@@ -65,6 +65,8 @@ class Archive(Remote):
         super().__init__(str(path))
         self._path = path
         self._members = dict(_members(path))
+        if not any(name.startswith("manifests/") for name in self._members):
+            raise CacheError(f"{path} holds no records", hint="export it again")
 
     def names(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Give the members' names and sizes."""

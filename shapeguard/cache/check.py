@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-
-from diskcache.core import DBNAME
 
 from shapeguard.cache import codec
+from shapeguard.cache.border import border
 from shapeguard.cache.disk import RAW
-from shapeguard.cache.insides import Row, Rows
+from shapeguard.cache.insides import DATABASE, Row, Rows, salvage
 from shapeguard.cache.location import prepare
-from shapeguard.cache.store import GraphCache, border, tag
+from shapeguard.cache.store import GraphCache, tag
 from shapeguard.core.errors import CacheError
 from shapeguard.core.graphs import GraphRecord
 
@@ -42,12 +40,12 @@ def check(folder: Path, *, repair: bool = False) -> list[Trouble]:
         with border(folder):
             rows = Rows(store)
     except CacheError as error:
-        return (
-            [_replaced(folder, store, str(error.message))] if repair else [Trouble(where=DBNAME, message=error.message)]
-        )
+        if repair:
+            return [_replaced(folder, store, error.message)]
+        return [Trouble(where=DATABASE, message=error.message)]
     try:
         with border(folder):
-            broken = [str(text) for (text,) in rows.run("PRAGMA integrity_check(20)").fetchall() if text != "ok"]
+            broken = rows.damages()
             if not broken:
                 return _rows(rows, repair=repair)
     except CacheError as error:
@@ -56,7 +54,7 @@ def check(folder: Path, *, repair: bool = False) -> list[Trouble]:
         rows.close()
     if repair:
         return [_replaced(folder, store, broken[0])]
-    return [Trouble(where=DBNAME, message=f"the database is damaged: {text}") for text in broken]
+    return [Trouble(where=DATABASE, message=f"the database is damaged: {text}") for text in broken]
 
 
 def _rows(rows: Rows, *, repair: bool) -> list[Trouble]:
@@ -75,9 +73,7 @@ def _rows(rows: Rows, *, repair: bool) -> list[Trouble]:
         found.append(Trouble(where=trouble.where, message=trouble.message, mended=done, is_note=trouble.is_note))
     if repair:
         rows.remove(bad)
-        with rows.transact():
-            for rowid, right in moved:
-                rows.run("UPDATE Cache SET tag = ? WHERE rowid = ?", (right, rowid))
+        rows.retag(moved)
     if not rows.counts_are_right():
         mended = "counted anew" if repair and rows.mend_counts() else ""
         found.append(Trouble(where="counts", message="the number of records it states is wrong", mended=mended))
@@ -123,16 +119,13 @@ def _replaced(folder: Path, store: Path, reason: str) -> Trouble:
     """Save the records that can be read into a new database, and set the broken one aside."""
     aside = _aside(store)
     for suffix in _FILES:
-        path = store / f"{DBNAME}{suffix}"
+        path = store / f"{DATABASE}{suffix}"
         if os.path.lexists(path):
             path.rename(aside / path.name)
-    num_saved = 0
     with GraphCache(folder) as cache:
-        for record in _salvaged(aside / DBNAME):
-            cache.put(record)
-            num_saved += 1
+        num_saved = cache.put_many(_salvaged(aside / DATABASE))
     done = f"{num_saved} records saved into a new one, the old one is in {aside.name}"
-    return Trouble(where=DBNAME, message=reason, mended=done)
+    return Trouble(where=DATABASE, message=reason, mended=done)
 
 
 def _aside(store: Path) -> Path:
@@ -148,36 +141,6 @@ def _aside(store: Path) -> Path:
 
 
 def _salvaged(database: Path) -> Iterator[GraphRecord]:
-    """Give the records of a broken database that can still be read; links are not followed."""
-    if database.is_symlink() or not database.is_file():
-        return
-    con = sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True)
-    con.execute("PRAGMA trusted_schema = OFF")
-    con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * codec.MAX_BYTES)
-    try:
-        yield from _readable(con)
-    finally:
-        con.close()
-
-
-def _readable(con: sqlite3.Connection) -> Iterator[GraphRecord]:
-    # By row number and one at a time: a damaged page then costs the rows on it and no more.
-    try:
-        (last,) = con.execute("SELECT MAX(rowid) FROM Cache").fetchone()
-    except (sqlite3.Error, TypeError):
-        return
-    misses = 0
-    for rowid in range(1, min(int(last or 0), 10_000_000) + 1):
-        try:
-            row = con.execute(
-                "SELECT key, value FROM Cache WHERE rowid = ? AND raw = 1 AND mode = 1", (rowid,)
-            ).fetchone()
-            if row is not None and isinstance(row[0], str):
-                yield _record(row[0], row[1])
-            misses = 0
-        except CacheError:
-            continue
-        except sqlite3.Error:
-            misses += 1
-            if misses > 100_000:
-                return
+    for key, value in salvage(database):
+        with contextlib.suppress(CacheError):
+            yield _record(key, value)

@@ -22,6 +22,8 @@ from shapeguard.cache.disk import RecordDisk
 from shapeguard.cache.location import plain_file
 from shapeguard.core.errors import CacheError
 
+DATABASE: str = DBNAME
+"""Name of the file in the folder of records."""
 TIMEOUT_S = 30.0
 """How long a writer waits for another."""
 _SETTINGS = {
@@ -33,6 +35,9 @@ _SETTINGS = {
     "size_limit": 1 << 40,
 }
 _OBJECTS = {"table": ("Settings", "Cache"), "index": ("Cache_", "sqlite_autoindex_"), "trigger": ("Settings_",)}
+_MOST_ROWS = 10_000_000
+_MOST_MISSES = 100_000
+"""Rows in a row that cannot be read, after which a broken database is given up."""
 _REPAIR = "shapeguard cache verify --repair"
 
 
@@ -76,13 +81,16 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
         """Run a statement on this thread's connection."""
         return self._con.execute(query, parameters)
 
-    def values(self, prefix: str) -> Iterator[tuple[str, bytes, float]]:
-        """Give id, bytes and last use of the rows whose tag begins so, in the order of tags."""
+    def values(self, prefix: str) -> Iterator[tuple[str, bytes, Any] | tuple[str, CacheError]]:
+        """Give id, bytes and last use of the rows whose tag begins so, by tag, or what is wrong with one."""
         columns = "key, raw, mode, filename, value, access_time"
         query = f"SELECT {columns} FROM Cache WHERE tag >= ? AND tag < ? ORDER BY tag, key"
         for key, raw, mode, filename, value, used in self.run(query, (prefix, prefix + "\U0010ffff")):
             disk = self._disk
-            yield disk.get(key, raw), disk.fetch(mode, filename, value, False), used
+            try:
+                yield disk.get(key, raw), disk.fetch(mode, filename, value, False), used
+            except CacheError as error:
+                yield str(key)[:40], error
 
     def tags(self, prefix: str) -> list[tuple[str, int]]:
         """Give the tags that begin so with how many rows have each."""
@@ -134,6 +142,15 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
         query = f"SELECT rowid, key, COALESCE(access_time, 0.0), {size_of} FROM Cache ORDER BY access_time, rowid"
         return iter(self.run(query).fetchall())
 
+    def retag(self, pairs: Iterable[tuple[int, str]]) -> None:
+        """Index rows anew."""
+        with self.transact():
+            self._con.executemany("UPDATE Cache SET tag = ? WHERE rowid = ?", [(tag, rowid) for rowid, tag in pairs])
+
+    def damages(self) -> list[str]:
+        """Say what SQLite finds wrong with its file."""
+        return [str(text) for (text,) in self.run("PRAGMA integrity_check(20)").fetchall() if text != "ok"]
+
     def mend_counts(self) -> bool:
         """Set the count of rows right; whether it was wrong."""
         with self.transact():
@@ -163,10 +180,10 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
 
 def vet(folder: Path) -> None:
     """Look at a database before it is opened for good; `CacheError` where it is not one that diskcache made for us."""
-    there = [plain_file(folder / f"{DBNAME}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
-    if not there[0] or (folder / DBNAME).stat().st_size == 0:
+    there = [plain_file(folder / f"{DATABASE}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
+    if not there[0] or (folder / DATABASE).stat().st_size == 0:
         return
-    con = sqlite3.connect(f"file:{quote(str(folder / DBNAME))}?mode=rw", uri=True, timeout=TIMEOUT_S)
+    con = sqlite3.connect(f"file:{quote(str(folder / DATABASE))}?mode=rw", uri=True, timeout=TIMEOUT_S)
     try:
         con.execute("PRAGMA trusted_schema = OFF")
         con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
@@ -175,6 +192,40 @@ def vet(folder: Path) -> None:
             _vet_settings(con.execute("SELECT key, value FROM Settings").fetchall())
     finally:
         con.close()
+
+
+def salvage(database: Path) -> Iterator[tuple[Any, Any]]:
+    """Give key and value of each row of a broken database that can still be read; links are not followed."""
+    if database.is_symlink() or not database.is_file():
+        return
+    con = sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True)
+    try:
+        con.execute("PRAGMA trusted_schema = OFF")
+        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
+        yield from _readable(con)
+    finally:
+        con.close()
+
+
+def _readable(con: sqlite3.Connection) -> Iterator[tuple[Any, Any]]:
+    # By row number and one at a time: a damaged page then costs the rows on it and no more.
+    try:
+        (last,) = con.execute("SELECT MAX(rowid) FROM Cache").fetchone()
+    except (sqlite3.Error, TypeError):
+        return
+    query = "SELECT key, value FROM Cache WHERE rowid = ? AND raw = 1 AND mode = 1"
+    misses = 0
+    for rowid in range(1, min(int(last or 0), _MOST_ROWS) + 1):
+        try:
+            row = con.execute(query, (rowid,)).fetchone()
+        except sqlite3.Error:
+            misses += 1
+            if misses > _MOST_MISSES:
+                return
+            continue
+        misses = 0
+        if row is not None:
+            yield row
 
 
 def _vet_objects(rows: Sequence[tuple[str, str, str | None]]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +22,7 @@ from shapeguard.core.neffs import DONE, Layout, name_of
 
 INCOMING = "incoming"
 _STALE_S = 86_400.0
+_RACES = 5
 
 
 class Digesting:
@@ -77,6 +77,21 @@ class Incoming:
                 Path(part).unlink(missing_ok=True)
         return target
 
+    def place(self, neff: Neff, remote: Remote, root: Path) -> None:
+        """Put a NEFF in place; another process that puts the same one there may take the file away meanwhile."""
+        for _ in range(_RACES):
+            path = self.fetch(neff, remote)
+            with contextlib.suppress(FileNotFoundError):
+                place(neff, path, root)
+                return
+        raise CacheError(f"{self._folder / neff.digest} disappears all the time", hint="try again")
+
+    def forget(self, neffs: Iterable[Neff]) -> None:
+        """Remove files that are in place now."""
+        for neff in neffs:
+            with contextlib.suppress(OSError):
+                (self._folder / neff.digest).unlink()
+
     def _forget_stale(self) -> None:
         before = time.time() - _STALE_S
         for part in self._folder.glob("*.part"):
@@ -95,38 +110,48 @@ def is_in_place(neff: Neff, root: Path) -> bool:
 
 
 def place(neff: Neff, source: Path, root: Path) -> None:
-    """Move a checked file to where the stack looks for it below `root`; the path was checked with the manifest."""
+    """Put a checked file where the stack looks for it below `root`; `FileNotFoundError` where the source is gone."""
     name = name_of(neff.path)
     if name is None:
         raise CacheError(f"{neff.path[:200]!r} is no place for a NEFF")
     target = root / neff.path
-    with _border(root):
+    with _border(root, lets_pass=(FileNotFoundError,)):
         make_below(root, target.parent)
-        _move(source, target)
+        _put(source, target)
         if name.layout is Layout.XLA:
             (target.parent / DONE).touch()
 
 
-def _move(source: Path, target: Path) -> None:
-    try:
-        source.replace(target)
-        return
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-    descriptor, scratch = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+def _put(source: Path, target: Path) -> None:
+    """Give a file a second name, or a copy on another file system; readers see none of it or all of it."""
+    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
+    scratch = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream, source.open("rb") as origin:
-            shutil.copyfileobj(origin, stream, 1 << 20)
-        Path(scratch).replace(target)
-        source.unlink(missing_ok=True)
+            if not _linked(source, scratch):
+                shutil.copyfileobj(origin, stream, 1 << 20)
+        scratch.replace(target)
     finally:
-        Path(scratch).unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
+
+
+def _linked(source: Path, scratch: Path) -> bool:
+    other = scratch.with_suffix(".link")
+    try:
+        os.link(source, other, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return False
+    other.replace(scratch)
+    return True
 
 
 @contextlib.contextmanager
-def _border(folder: Path) -> Iterator[None]:
+def _border(folder: Path, *, lets_pass: tuple[type[OSError], ...] = ()) -> Iterator[None]:
     try:
         yield
+    except lets_pass:
+        raise
     except OSError as error:
         raise CacheError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from shapeguard.cache import codec, manifest
 from shapeguard.cache.manifest import Entry, Manifest, object_name
 from shapeguard.cache.named import Named
-from shapeguard.cache.neff_place import Incoming, is_in_place, place
+from shapeguard.cache.neff_place import Incoming, is_in_place
 from shapeguard.cache.remote import Remote
 from shapeguard.cache.select import is_model
 from shapeguard.cache.store import GraphCache
@@ -101,9 +101,12 @@ def pull(
     neffs = [entry.neff for entry in plan.entries if entry.neff is not None]
     if neffs and neff_dir is not None:
         incoming = Incoming(cache.folder)
-        fetches: list[Callable[[], Path]] = [partial(incoming.fetch, neff, remote) for neff in neffs]
-        for neff, path in zip(neffs, at_once(fetches, progress=progress), strict=True):
-            place(neff, path, neff_dir)
+        # The same file may stand for several graphs.
+        fetches: list[Callable[[], Path]] = [partial(incoming.fetch, neff, remote) for neff in set(neffs)]
+        at_once(fetches, progress=progress)
+        for neff in neffs:
+            incoming.place(neff, remote, neff_dir)
+        incoming.forget(neffs)
     return cache.put_many(records)
 
 

@@ -53,12 +53,14 @@ def pulled(
         what = "1 graph of the lock is" if len(plan.missing) == 1 else f"{len(plan.missing):,} graphs of the lock are"
         more = f" and {len(plan.missing) - _SHOWN} more" if len(plan.missing) > _SHOWN else ""
         sections.append(Text(text=f"{what} not there: {some}{more}", strong=True))
+    if len(plan.troubles) > _SHOWN:
+        sections.append(Text(text=f"{len(plan.troubles)} manifests cannot be used; the first {_SHOWN} are named"))
     missing: list[JSON] = [*sorted(plan.missing)]
     troubles: list[JSON] = [{"name": name, "message": message} for name, message in plan.troubles]
     return Report(
         tool="cache",
         sections=tuple(sections),
-        problems=tuple(Problem(path=name, message=message) for name, message in plan.troubles),
+        problems=tuple(Problem(path=name, message=message) for name, message in plan.troubles[:_SHOWN]),
         document={
             "schema": SCHEMA,
             "dry_run": dry_run,

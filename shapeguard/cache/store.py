@@ -15,6 +15,7 @@ from typing import TypeVar
 import diskcache
 
 from shapeguard.cache import codec
+from shapeguard.cache.border import border
 from shapeguard.cache.insides import Rows
 from shapeguard.cache.join import join
 from shapeguard.cache.location import prepare
@@ -24,6 +25,7 @@ from shapeguard.core.graphs import GraphRecord
 SIZE_LIMIT = 1 << 30
 """Bytes of the database at which those records go that were not used for longest."""
 _CHUNK = 500
+_REPAIR = "shapeguard cache verify --repair"
 _EVERY = 256
 """Uses and puts between two writes of last uses, and two looks at the size."""
 PATIENCE_S = 120.0
@@ -51,6 +53,8 @@ class GraphCache:
         self._clock = clock
         self._used: dict[str, None] = {}
         self._hits = self._misses = self._puts = 0
+        self.skipped: dict[str, str] = {}
+        """Rows that `records` passed over, with what is wrong with each."""
         with border(folder):
             self._rows = Rows(prepare(folder).resolve())
 
@@ -104,10 +108,20 @@ class GraphCache:
         return num_new
 
     def records(self, model: str = "", *, eager: bool = False) -> Iterator[GraphRecord]:
-        """Give the records of models whose key begins so, graphs of regions or else eager operators."""
+        """Give the records of models whose key begins so, graphs of regions or else eager operators.
+
+        A row that is none is passed over and noted in `skipped`, so that one does not hide the others.
+        """
         with border(self.folder):
-            for id, data, used in self._rows.values(prefix(model, eager=eager)):
-                yield replace(_record(id, data), last_seen=int(used)) if used else _record(id, data)
+            for id, *rest in self._rows.values(prefix(model, eager=eager)):
+                try:
+                    if isinstance(rest[0], CacheError):
+                        raise rest[0]
+                    record = _record(id, rest[0])
+                except CacheError as error:
+                    self.skipped[id] = error.message.removeprefix(f"{id}: ")
+                    continue
+                yield replace(record, last_seen=_when(rest[1]) or record.last_seen)
 
     def models(self, *, eager: bool = False) -> dict[str, int]:
         """Give the models with how many records each has."""
@@ -224,42 +238,17 @@ def tag(record: GraphRecord) -> str:
 
 
 def _record(id: str, data: bytes) -> GraphRecord:
-    record = codec.decode(data)
+    try:
+        record = codec.decode(data)
+    except codec.NewerSchemaError:
+        raise
+    except CacheError as error:
+        raise CacheError(f"{id}: {error.message}", hint=_REPAIR) from error
     if record.key.id != id:
-        raise CacheError(f"the record at {id} is of another graph", hint="shapeguard cache verify --repair")
+        raise CacheError(f"the record at {id} is of another graph", hint=_REPAIR)
     return record
 
 
-@contextlib.contextmanager
-def border(folder: Path) -> Iterator[None]:
-    """Turn what SQLite, diskcache and the file system raise into a `CacheError` with the reason and the next step."""
-    try:
-        yield
-    except diskcache.Timeout as error:
-        raise CacheError(f"the cache in {folder} is held by another process") from error
-    except sqlite3.Error as error:
-        raise _explained(folder, str(error)) from error
-    except OSError as error:
-        raise _explained(folder, error.strerror or str(error)) from error
-
-
-_HINTS = (
-    ("full", "the disk is full", "free some space, or `shapeguard cache prune --max-size 100M`"),
-    ("readonly", "it cannot be written to", "give another folder with SHAPEGUARD_CACHE_DIR"),
-    ("unable to open", "it cannot be opened or written to", "give another folder with SHAPEGUARD_CACHE_DIR"),
-    ("malformed", "its database is damaged", "shapeguard cache verify --repair"),
-    ("not a database", "its database is damaged", "shapeguard cache verify --repair"),
-    ("too big", "a row of it is larger than any record", "shapeguard cache verify --repair"),
-    ("no such", "its database is not one of shapeguard's", "shapeguard cache verify --repair"),
-    ("no column", "its database is not one of shapeguard's", "shapeguard cache verify --repair"),
-    ("is locked", "another process holds it", "wait for it to end, or set SHAPEGUARD_NO_CACHE=1"),
-    ("locking protocol", "its file system has no locks", "use a folder on a local disk: SHAPEGUARD_CACHE_DIR"),
-    ("disk I/O", "its file system failed or has no locks", "use a folder on a local disk: SHAPEGUARD_CACHE_DIR"),
-)
-
-
-def _explained(folder: Path, reason: str) -> CacheError:
-    for mark, meaning, hint in _HINTS:
-        if mark in reason:
-            return CacheError(f"cannot use the cache in {folder}: {meaning} ({reason})", hint=hint)
-    return CacheError(f"cannot use the cache in {folder}: {reason}", hint="set SHAPEGUARD_NO_CACHE=1 to do without")
+def _when(used: object) -> int:
+    """Give a last use as whole seconds; 0 where something else stands there."""
+    return int(used) if isinstance(used, (int, float)) and 0 < used < 1 << 40 else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -17,6 +18,8 @@ from shapeguard.core.report import JSON, Report, Table, Text
 SCHEMA = 1
 _SHORT = 10
 _SHOWN_INPUTS = 3
+_MOST = 20
+"""Problems of one kind that are shown."""
 
 
 def listed(records: Sequence[GraphRecord], *, limit: int, num_eager: int = 0) -> Report:
@@ -210,3 +213,17 @@ def tame(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Give `1 record`, `2 records`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def with_skipped(report: Report, skipped: Mapping[str, str]) -> Report:
+    """Add the rows that could not be read: the others are there, and `verify` mends these."""
+    if not skipped:
+        return report
+    rows = tuple(Problem(path=id, message=f"passed over: {message}") for id, message in list(skipped.items())[:_MOST])
+    more = f"{len(skipped)} rows could not be read; `shapeguard cache verify --repair` mends that"
+    return replace(
+        report,
+        problems=(*report.problems, *rows),
+        notes=(*report.notes, more),
+        document={**report.document, "skipped": dict(skipped)},
+    )

@@ -132,6 +132,26 @@ def test_a_row_that_shapeguard_did_not_write_is_never_loaded_and_can_be_removed(
     assert (cache / "evil.val").exists()
 
 
+def test_one_row_that_cannot_be_read_does_not_hide_the_others(shapeguard: Shapeguard, cache: Path) -> None:
+    _row(cache, key=record(77).key.id, value=_newer(codec.encode(record(77))))
+    _row(cache, key=record(78).key.id, value=b"hello")
+    _row(cache, key=record(79).key.id, access_time=float("inf"), value=codec.encode(record(79)))
+    ran = shapeguard("cache", "ls", "--json")
+    assert ran.code == 0
+    found = json.loads(ran.out)
+    assert len(found["records"]) == 6
+    assert found["skipped"] == {
+        record(77).key.id: "the record has schema 9, this shapeguard reads up to 1",
+        record(78).key.id: "the record has no header of shapeguard's",
+    }
+    assert "2 rows could not be read" in shapeguard("cache", "lookup", "LlamaForCausalLM", "8x512").err
+    assert shapeguard("cache", "why", "LlamaForCausalLM", "8x600").code == 0
+    assert shapeguard("cache", "show", record(78).key.id).err == (
+        f"error: {record(78).key.id}: the record has no header of shapeguard's\n"
+        "hint: shapeguard cache verify --repair\n"
+    )
+
+
 def test_a_record_of_a_newer_shapeguard_is_said_and_stays(shapeguard: Shapeguard, cache: Path) -> None:
     _row(cache, key=record(77).key.id, value=_newer(codec.encode(record(77))))
     ran = shapeguard("cache", "verify", "--repair", "--json")
@@ -283,6 +303,7 @@ ARCHIVES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a zip": (lambda good: b"PK\x03\x04" + bytes(2000), "is no archive of the cache"),
     "one byte changed": (lambda good: good.replace(b'"nodes":1200', b'"nodes":1201'), "another digest than its name"),
     "a manifest changed": (lambda good: good.replace(b'"lock": ""', b'"lock": 55'), "cannot be read"),
+    "no manifest": (lambda good: _archive(_member(OBJECT)), "holds no records"),
     "a size that lies": (
         lambda good: good.replace(good[124:136], b"77777777777\0"),
         "cut off",

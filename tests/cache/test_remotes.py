@@ -16,8 +16,11 @@ from graph_records import VERSIONS, Shapeguard, filled, record
 from neff_folders import NEFF, torch_neuron
 
 from shapeguard.cache import transfer
+from shapeguard.cache.check import check
 from shapeguard.cache.manifest import Manifest, decode, object_name
+from shapeguard.cache.pull import plan_pull, pull
 from shapeguard.cache.remote import ABSENT, Remote, open_remote, schemes
+from shapeguard.cache.store import GraphCache
 from shapeguard.core.errors import RemoteError
 from shapeguard.core.graphs import Neff
 
@@ -240,6 +243,50 @@ def test_compiled_files_come_to_where_the_neuron_stack_reads_them(
     assert list(Path("other/incoming").iterdir()) == []
     again = shapeguard("cache", "pull", url, "--neff-dir", str(tmp_path / "there"), "--cache-dir", "other", "--json")
     assert json.loads(again.out)["records"] == 0
+
+
+def test_two_graphs_with_one_compiled_file_both_get_it(
+    shapeguard: Shapeguard, url: str, cache: Path, tmp_path: Path
+) -> None:
+    neffs = []
+    for key in ("ab" * 16, "cd" * 16):
+        torch_neuron(tmp_path / "neffs", key)
+        digest = hashlib.sha256(NEFF).hexdigest()
+        neffs.append(Neff(digest=digest, size_bytes=len(NEFF), path=f"{key[:2]}/{key[2:4]}/{key}.neff"))
+    filled(cache, record(1, neff=neffs[0]), record(2, neff=neffs[1]))
+    assert shapeguard("cache", "push", url, "--neff-dir", str(tmp_path / "neffs")).code == 0
+    ran = shapeguard("cache", "pull", url, "--neff-dir", str(tmp_path / "there"), "--cache-dir", "other")
+    assert ran.code == 0, ran.err
+    assert [(tmp_path / "there" / each.path).read_bytes() for each in neffs] == [NEFF, NEFF]
+    assert sorted(path.suffix for path in (tmp_path / "there").rglob("*") if path.is_file()) == [".neff", ".neff"]
+
+
+def test_several_who_pull_into_one_place_at_once_all_succeed(
+    shapeguard: Shapeguard, url: str, cache: Path, tmp_path: Path
+) -> None:
+    _with_neff(cache, tmp_path / "neffs")
+    shapeguard("cache", "push", url, "--neff-dir", str(tmp_path / "neffs"))
+    there, other = tmp_path / "there", tmp_path / "other"
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(4)
+
+    def fetch() -> None:
+        try:
+            remote = open_remote(url)
+            with GraphCache(other) as store:
+                barrier.wait()
+                pull(plan_pull(remote, store, neff_dir=there), remote, store, neff_dir=there)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=fetch) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failures == []
+    assert [path.read_bytes() for path in there.rglob("*") if path.is_file()] == [NEFF]
+    assert check(other) == []
 
 
 def test_a_compiled_file_that_is_missing_or_damaged_here_is_fetched_again(

@@ -26,10 +26,11 @@ def command(
     from shapeguard.cache.share import chosen
     from shapeguard.cache.share_view import pushed
     from shapeguard.cache.store import GraphCache
+    from shapeguard.cache.view import with_skipped
 
     with GraphCache(folder) as cache:
         records = chosen(cache, model)
     plan = plan_push(records, None, lock=named(lock_file) if lock_file else None, neff_dir=neff_dir)
     if not dry_run:
         write_archive(file, plan)
-    return pushed(plan, str(file), dry_run=dry_run, verbs=("write", "wrote"))
+    return with_skipped(pushed(plan, str(file), dry_run=dry_run, verbs=("write", "wrote")), cache.skipped)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def command(folder: Path, wanted: Wanted) -> Report:
     """Say whether MODEL is recorded at SHAPE, such as 8x512 or input_ids=8x512:int64; exit 1 if it is not."""
     from shapeguard.cache.store import GraphCache
-    from shapeguard.cache.view import listed
+    from shapeguard.cache.view import listed, with_skipped
 
     with GraphCache(folder) as cache:
         found = picked(cache, wanted, eager=False)
-    report = listed(found, limit=len(found))
+    report = with_skipped(listed(found, limit=len(found)), cache.skipped)
     if found:
         return report
     hint = Text(text="not recorded; `shapeguard cache why` names the nearest and what differs")

@@ -26,7 +26,7 @@ def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
     """List the recorded graphs of MODEL: a class name, NAME@CONFIGURATION, or a pattern with `*`. Without it: all."""
     from shapeguard.cache.select import is_model
     from shapeguard.cache.store import GraphCache
-    from shapeguard.cache.view import listed
+    from shapeguard.cache.view import listed, with_skipped
     from shapeguard.core.graphs import ModelKey
 
     with GraphCache(folder) as cache:
@@ -36,4 +36,4 @@ def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
     for key, number in others.items():
         name, _, config = key.partition("@")
         num_eager += number if is_model(wanted.model, ModelKey(name=name, config=config)) else 0
-    return listed(found, limit=limit or len(found), num_eager=num_eager)
+    return with_skipped(listed(found, limit=limit or len(found), num_eager=num_eager), cache.skipped)

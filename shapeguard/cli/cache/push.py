@@ -29,6 +29,7 @@ def command(folder: Path, url: str, lock_file: Path | None, model: str, neff_dir
     from shapeguard.cache.share import chosen
     from shapeguard.cache.share_view import pushed
     from shapeguard.cache.store import GraphCache
+    from shapeguard.cache.view import with_skipped
 
     remote = open_remote(url, read_only=os.environ.get("SHAPEGUARD_REMOTE_READ_ONLY", "") not in ("", "0"))
     with GraphCache(folder) as cache:
@@ -36,4 +37,4 @@ def command(folder: Path, url: str, lock_file: Path | None, model: str, neff_dir
     plan = plan_push(records, remote, lock=named(lock_file) if lock_file else None, neff_dir=neff_dir)
     if not dry_run:
         push(plan, remote, progress=progress("sent"))
-    return pushed(plan, url, dry_run=dry_run)
+    return with_skipped(pushed(plan, url, dry_run=dry_run), cache.skipped)

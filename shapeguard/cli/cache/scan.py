@@ -36,6 +36,7 @@ def command(folder: Path, neff_dir: tuple[Path, ...], verify: bool, keep: bool, 
     from shapeguard.cache.neff_folder import look, neff_folders
     from shapeguard.cache.neff_view import scanned
     from shapeguard.cache.store import GraphCache
+    from shapeguard.cache.view import with_skipped
 
     roots = neff_dir or tuple(neff_folders(os.environ))
     if not roots:
@@ -51,4 +52,4 @@ def command(folder: Path, neff_dir: tuple[Path, ...], verify: bool, keep: bool, 
             if keep:
                 num_kept += len(kept := with_neffs(there, linked))
                 cache.put_many(kept)
-    return scanned(found, limit=limit, num_kept=num_kept if keep else None)
+    return with_skipped(scanned(found, limit=limit, num_kept=num_kept if keep else None), cache.skipped)

@@ -35,16 +35,18 @@ def command(folder: Path, wanted: Wanted, event: str | None) -> Report:
     strides, constants, modes, flags, compiler, versions, target, ranks, and the model's configuration.
     """
     from shapeguard.cache.store import GraphCache
+    from shapeguard.cache.view import with_skipped
 
     if bool(event) == bool(wanted.model):
         raise UsageError("give either a model or --event RUN", hint="shapeguard cache why LlamaForCausalLM 8x512")
     with GraphCache(folder) as cache:
         found = _of_events(cache, event) if event else [_of_words(cache, wanted)]
-    return Report(
+    report = Report(
         tool="cache",
         sections=tuple(part for parts, _ in found for part in parts),
         document={"schema": 1, "graphs": [document for _, document in found]},
     )
+    return with_skipped(report, cache.skipped)
 
 
 def _of_words(cache: GraphCache, wanted: Wanted) -> tuple[list[Table | Text], JSON]:
