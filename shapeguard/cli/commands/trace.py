@@ -64,7 +64,13 @@ def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option(
     "--run-dir", type=click.Path(path_type=Path), help="Folder for the run. [default: .shapeguard/runs/NAME-N]"
 )
-@click.option("--device", type=click.Choice(["auto", "neuron", "sim", "cpu"]), default="auto", show_default=True)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "neuron", "sim", "cpu"]),
+    default="auto",
+    show_default=True,
+    help="What the program runs on; auto is the simulated device, for want of an adapter to the real one.",
+)
 @click.option(
     "--inner",
     type=click.Choice(["cpu", "meta"]),
@@ -72,7 +78,14 @@ def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
     show_default=True,
     help="What the simulated device computes on; meta computes nothing and takes a model of any size.",
 )
-@click.option("--target", callback=_target, default="trn2", show_default=True, metavar="trn2|trn3")
+@click.option(
+    "--target",
+    callback=_target,
+    default="trn2",
+    show_default=True,
+    metavar="trn2|trn3",
+    help="The chip that graphs are compiled for; part of every key.",
+)
 @click.option(
     "--devices", "num_devices", type=click.IntRange(min=1), default=1, show_default=True, help="Visible devices."
 )
@@ -107,6 +120,8 @@ def command(
 
     if fail_on == "new":
         raise UsageError("--fail-on new compares with a lock, and there is none yet", hint="use --fail-on after-warmup")
+    if settings["device"] == "cpu":
+        raise UsageError("--device cpu compiles nothing for Neuron, so there is nothing to trace", hint="use --device sim")
     del no_cache  # the graph cache annotates graphs and never changes a count
     wanted = program(ctx.meta[_WORDS])
     traced = trace(wanted, Settings(**settings), run_dir=run_dir, say=_say)  # type: ignore[arg-type]

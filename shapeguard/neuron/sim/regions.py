@@ -168,6 +168,8 @@ def _wrapped(names: dict[str, Any], code: CodeType | None) -> Any:
     """Give what the user had compiled, where Dynamo compiles a wrapper `inner(*args, **kwargs)` around it."""
     if code is None or not {"args", "kwargs"} <= set(names):
         return None
+    if isinstance(names.get("self"), torch.nn.Module):
+        return names["self"]
     inside = [names.get(name) for name in code.co_freevars]
     return next((value for value in inside if callable(value)), None)
 
