@@ -15,6 +15,7 @@ from shapeguard.core.errors import UsageError
 _CHUNK = 1 << 20
 _DIGITS = 15
 """Longer numbers are no lengths; such a line is rather a file of something else."""
+_NO_NUMBERS = (bool, float, list, dict, type(None))
 _COUNTS = ("count", "counts", "rows", "frequency", "n")
 
 
@@ -70,8 +71,10 @@ def _counts(stream: BinaryIO, name: str) -> Mapping[int, int]:
     start = head.lstrip()[:1]
     if start in (b"[", b"{"):
         return _of_json(head + stream.read(), name)
-    first = head.lstrip().split(b"\n", 1)[0].strip()
+    first, _, rest = head.lstrip().partition(b"\n")
     if first and not _is_numbers(first):
+        if len(_cells(first.decode("utf-8", "replace").strip())) == 1:
+            return _of_numbers(rest, stream, name)
         return _of_table(_lines(head, stream), name)
     return _of_numbers(head, stream, name)
 
@@ -136,7 +139,10 @@ def _of_table(lines: Iterable[str], name: str) -> Mapping[int, int]:
             continue
         cells = [cell.strip() for cell in _cells(row)]
         if len(cells) != len(heads):
-            raise UsageError(f"{name}:{number}: {len(cells)} values under {len(heads)} headings")
+            raise UsageError(
+                f"{name}:{number}: {len(cells)} values under {len(heads)} headings",
+                hint="give each row a value for each heading",
+            )
         where = f"{name}:{number}"
         times = 1 if counted is None else _length(cells[counted], where, "count")
         counts[_length(cells[lengths[0]], where)] += times
@@ -153,13 +159,14 @@ def _cells(row: str) -> list[str]:
 def _of_json(data: bytes, name: str) -> Mapping[int, int]:
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         hint = "rows of JSON are read with --data" if data.lstrip()[:1] == b"{" else "give a list of lengths"
         raise UsageError(f"{name}: this is no JSON: {error}", hint=hint) from error
     counts: Counter[int] = Counter()
     for length, count in value.items() if isinstance(value, dict) else ((each, 1) for each in value):
-        if isinstance(length, (bool, float, list, dict)) or isinstance(count, (bool, float, str, list, dict)):
-            wrong = json.dumps(length if isinstance(length, (bool, float, list, dict)) else count)
+        wrong = next((json.dumps(each) for each in (length, count) if isinstance(each, _NO_NUMBERS)), None)
+        if wrong is not None or isinstance(count, str):
+            wrong = wrong or json.dumps(count)
             raise UsageError(
                 f"{name}: {wrong[:40]} is no whole number", hint="give [12, 40, …] or {length: count, …} in JSON"
             )

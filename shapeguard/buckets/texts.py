@@ -122,7 +122,7 @@ def _json_lines(source: Path) -> Iterator[Row]:
             where = f"{source}:{number}"
             try:
                 value = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UsageError(
                     f"{where}: this line is no JSON: {error}", hint="give one JSON object a line"
                 ) from error
@@ -167,7 +167,7 @@ def _files_of_dataset(folder: Path, split: str | None) -> list[Path]:
 def _read_json(path: Path) -> Mapping[str, object]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

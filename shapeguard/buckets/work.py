@@ -71,7 +71,7 @@ def _read(path: str) -> Mapping[str, Any]:
         raise UsageError(
             f"cannot read {str(file)!r}: {error.strerror or error}", hint="give --model the folder of a model"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{file}: this is no JSON: {error}", hint="give --model a config.json") from error
     if not isinstance(value, dict):
         raise UsageError(f"{file}: a configuration is a table, not {type(value).__name__}")
