@@ -151,7 +151,7 @@ def _files_of_dataset(folder: Path, split: str | None) -> list[Path]:
         wanted = split or ("train" if "train" in splits or len(splits) > 1 else str(splits[0]) if splits else "")
         if wanted not in splits:
             raise UsageError(f"{str(folder)!r} has no split {wanted!r}", hint=f"give --split: {_listed(splits)}")
-        return _files_of_dataset(folder / wanted, None)
+        return _files_of_dataset(folder / Path(wanted).name, None)
     if split is not None:
         raise UsageError(f"{str(folder)!r} has no splits", hint="leave out --split")
     listed = _read_json(folder / "state.json").get("_data_files")
