@@ -22,10 +22,11 @@ _MOST = 20
 """Problems of one kind that are shown."""
 
 
-def listed(records: Sequence[GraphRecord], *, limit: int, num_eager: int = 0) -> Report:
-    """Give a table of records."""
+def listed(records: Sequence[GraphRecord], *, limit: int, num_eager: int = 0, num_others: int = 0) -> Report:
+    """Give a table of records; `num_others` would fit and were not read."""
     shown = records[:limit]
-    notes = [f"{len(records) - limit} more; --limit 0 shows all"] if len(records) > limit else []
+    num_more = num_others + max(0, len(records) - limit)
+    notes = [f"{num_more} more; --limit 0 shows all"] if num_more else []
     if num_eager:
         notes.append(f"{num_eager} eager operators are not shown; --eager lists them")
     table = Table(

@@ -209,6 +209,26 @@ def test_ls_shows_a_row_a_graph_and_says_what_is_left_out(shapeguard: Shapeguard
     assert lines[3] == "1 more; --limit 0 shows all; 1 eager operators are not shown; --eager lists them"
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 7, 100])
+def test_a_short_list_is_the_beginning_of_the_long_one(shapeguard: Shapeguard, cache: Path, limit: int) -> None:
+    names = ("B", "A", "AB", "C", "A", "B")
+    filled(cache, *(record(n, model=name, shape=(8, 64 * (6 - n))) for n, name in enumerate(names)))
+    whole = shapeguard("cache", "ls", "--limit", "0").out.splitlines()
+    lines = shapeguard("cache", "ls", "--limit", str(limit)).out.splitlines()
+    ids = [line.split()[0] for line in whole[1:]]
+    assert [line.split()[0] for line in lines[1 : 1 + limit]][:6] == ids[:limit]
+    assert (lines[-1] == f"{6 - limit} more; --limit 0 shows all") == (limit < 6)
+
+
+def test_a_model_that_is_not_recorded_is_compared_with_the_one_of_the_nearest_name(
+    shapeguard: Shapeguard, cache: Path
+) -> None:
+    filled(cache, record(1, model="LlamaForCausalLM"), record(2, model="Qwen3ForCausalLM"))
+    (graph,) = json.loads(shapeguard("cache", "why", "Qwen2ForCausalLM", "8x512", "--json").out)["graphs"]
+    assert graph["nearest"]["model"]["name"] == "Qwen3ForCausalLM"
+    assert [row["part"] for row in graph["differences"]] == ["model"]
+
+
 def test_lookup_finds_a_shape_or_exits_with_one(shapeguard: Shapeguard, cache: Path) -> None:
     filled(cache, record(0))
     assert shapeguard("cache", "lookup", "LlamaForCausalLM", "8x512").code == 0

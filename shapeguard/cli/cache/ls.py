@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shapeguard.cache.select import Wanted, is_model, order
 from shapeguard.cli.cache_options import cache_options, picked, record_options
-from shapeguard.cli.options import report_options
+from shapeguard.cli.options import current_output, report_options
+from shapeguard.core.graphs import GraphRecord, ModelKey
 from shapeguard.core.report import Report
 
 if TYPE_CHECKING:
-    from shapeguard.cache.select import Wanted
+    from shapeguard.cache.store import GraphCache
 
 
 @click.command(short_help="List what is recorded.")
@@ -24,16 +26,53 @@ if TYPE_CHECKING:
 @report_options
 def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
     """List the recorded graphs of MODEL: a class name, NAME@CONFIGURATION, or a pattern with `*`. Without it: all."""
-    from shapeguard.cache.select import is_model
     from shapeguard.cache.store import GraphCache
     from shapeguard.cache.view import listed, with_skipped
-    from shapeguard.core.graphs import ModelKey
 
     with GraphCache(folder) as cache:
-        found = picked(cache, wanted, eager=eager)
-        others = {} if eager else cache.models(eager=True)
-    num_eager = 0
-    for key, number in others.items():
+        num_eager = 0 if eager else sum(_models(cache, wanted, eager=True).values())
+        models = _models(cache, wanted, eager=eager)
+        # A table of a hundred rows need not wait until a hundred thousand are read.
+        some = _first(models, limit) if limit and wanted == Wanted(model=wanted.model) and not _is_whole() else None
+        found = picked(cache, wanted, eager=eager) if some is None else _of(cache, some, eager=eager)
+        num_others = 0 if some is None else sum(models.values()) - len(found)
+    report = listed(found, limit=limit or len(found), num_eager=num_eager, num_others=max(0, num_others))
+    return with_skipped(report, cache.skipped)
+
+
+def _is_whole() -> bool:
+    """Whether a program reads the report, which is to have all there is."""
+    output = current_output()
+    return output.format == "json" or any(form == "json" for form, _ in output.files)
+
+
+def _models(cache: GraphCache, wanted: Wanted, *, eager: bool) -> dict[str, int]:
+    """Give the models that are meant, with how many records each has."""
+    found = {}
+    for key, number in cache.models(eager=eager).items():
         name, _, config = key.partition("@")
-        num_eager += number if is_model(wanted.model, ModelKey(name=name, config=config)) else 0
-    return with_skipped(listed(found, limit=limit or len(found), num_eager=num_eager), cache.skipped)
+        if is_model(wanted.model, ModelKey(name=name, config=config)):
+            found[key] = number
+    return found
+
+
+def _first(models: dict[str, int], limit: int) -> list[str]:
+    """Give as many models as fill the rows."""
+    found: list[str] = []
+    number = 0
+    for key in sorted(models):
+        if number >= limit:
+            break
+        found.append(key)
+        number += models[key]
+    return found
+
+
+def _of(cache: GraphCache, models: list[str], *, eager: bool) -> list[GraphRecord]:
+    """Give the records of these models, in the order of the list."""
+    return [
+        record
+        for key in models
+        for record in sorted(cache.records(key, eager=eager), key=order)
+        if str(record.model) == key
+    ]

@@ -58,7 +58,16 @@ def _of_words(cache: GraphCache, wanted: Wanted) -> tuple[list[Table | Text], JS
     eager = wanted.kind in ("eager", "collective")
     # Of the model itself as long as there is one: another model is never what a user means.
     own = [each for each in cache.records(model_prefix(name), eager=eager) if is_model(name, each.model)]
-    return explained(_asked(wanted), nearest_to(wanted, own or cache.records(eager=eager)))
+    return explained(_asked(wanted), nearest_to(wanted, own or _of_others(cache, name, eager=eager)))
+
+
+def _of_others(cache: GraphCache, name: str, *, eager: bool) -> list[GraphRecord]:
+    """Give the records of the model whose name is most like this one, this one left out."""
+    from difflib import get_close_matches
+
+    names = {key.partition("@")[0] for key in cache.models(eager=eager)} - {name}
+    close = get_close_matches(name, sorted(names), n=1, cutoff=0.0)
+    return [each for each in cache.records(close[0], eager=eager) if each.model.name == close[0]] if close else []
 
 
 def _asked(wanted: Wanted) -> str:
@@ -89,11 +98,12 @@ def _of_events(cache: GraphCache, event: str) -> list[tuple[list[Table | Text], 
 
 
 def _candidates(cache: GraphCache, record: GraphRecord) -> list[GraphRecord]:
-    """Give what a graph is compared with: its own model's records, or all where there is none but itself."""
-    own = list(cache.records(record.model.name, eager=record.is_eager))
+    """Give what a graph is compared with: its own model's records, and others where there is none but itself."""
+    name, eager = record.model.name, record.is_eager
+    own = [each for each in cache.records(name, eager=eager) if each.model.name == name]
     if any(each.key.id != record.key.id for each in own):
         return own
-    return list(cache.records(eager=record.is_eager))
+    return own + _of_others(cache, name, eager=eager)
 
 
 def _asked_events(event: str) -> list[GraphRecord]:
