@@ -33,6 +33,8 @@ def steadiness(processes: Sequence[Process], totals: Totals, again: Again) -> St
         return Steadiness(verdict="no process of the program imported torch: nothing was seen")
     if not compiles and totals.failed:
         return Steadiness(verdict=f"nothing compiled: {totals.failed} region{'s' * (totals.failed != 1)} failed")
+    if not compiles and any(process.placements for process in processes):
+        return Steadiness(verdict="nothing ran on the Neuron device")
     if not compiles:
         return Steadiness(verdict="no forward of a model and no compile was seen")
     last = max(compile.step for compile in compiles)

@@ -131,10 +131,13 @@ class Counter:
             self.keys[text] += 1
             return
         self.keys[text] = 0
+        self._emit(call, text, kind="eager")
+
+    def _emit(self, call: Call, text: str, *, kind: str) -> None:
         self.sink.emit(
             {
                 "type": "compile",
-                "kind": "eager",
+                "kind": kind,
                 "outcome": Outcome.COMPILED,
                 "op": call.op,
                 "key": hashlib.sha256(text.encode()).hexdigest()[:32],
@@ -147,6 +150,16 @@ class Counter:
             }
         )
 
+    def collective(self, op: str, args: tuple[Any, ...]) -> None:
+        """Note an eager collective: a graph for each operator, shapes, dtypes and replica groups (facts 1.6)."""
+        if self._is_paused:
+            return
+        values = tuple((f"{index}", _argument(value, False)) for index, value in enumerate(args) if _has_tensor(value))
+        text = eager.key(Call(op=op, arguments=values), self.policy)
+        if text not in self.keys:
+            self.keys[text] = 0
+            self._emit(Call(op=op, arguments=values), text, kind="collective")
+
     def fallback(self, op: str, size: int) -> None:
         """Note an operator that ran on the host: `size` bytes went there and back."""
         if self._is_paused:
@@ -158,6 +171,12 @@ class Counter:
         else:
             row[0] += 1
             row[1] += size
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_has_tensor(item) for item in value)
+    return isinstance(value, Tensor)
 
 
 def _size_bytes(spec: Spec) -> int:

@@ -10,7 +10,7 @@ import torch
 
 from shapeguard.core.events import Sink
 from shapeguard.neuron.model.policy import Policy
-from shapeguard.neuron.sim import autocast, dynamo, kernels, patches, torch_private
+from shapeguard.neuron.sim import autocast, collectives, dynamo, kernels, patches, torch_private
 from shapeguard.neuron.sim.backend import Backend
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.fallback import make_fallback
@@ -43,6 +43,9 @@ def register(*, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu
     _register_kernels(device)
     _register_autocast()
     patches.apply(module, device.inner)
+    group = collectives.register(device)
+    if group is not None:
+        _LIBRARIES.append(group)
     backend = Backend(device)
     dynamo.install(backend)
     return Claimed(device=device, module=module, backend=backend)
