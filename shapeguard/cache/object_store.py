@@ -20,6 +20,8 @@ _CHUNK = 8 << 20
 CLIENT = {"connect_timeout": timedelta(seconds=10), "read_timeout": timedelta(seconds=30), "timeout": "6h"}
 # Retries are ours, so that they are counted once and also cover what obstore takes for an answer.
 RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=0)}
+# Without credentials in the environment obstore asks the machine's own service for some.
+_NO_CREDENTIALS = ("CredentialsError", "169.254.169.254", "token request", "credential")
 _GONE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket")
 
 
@@ -127,16 +129,22 @@ def _border(url: str) -> Iterator[None]:
         text = str(error)
         if any(mark in text for mark in _GONE):
             raise RemoteError(f"there is no such bucket: {_line(error)}", hint="give another address") from error
-        if "CredentialsError" in text or "credential" in text.lower():
+        if any(mark in text for mark in _NO_CREDENTIALS):
             raise RemoteError(
-                f"no credentials for {url}: {_line(error)}", hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                f"no credentials for {url}: {_line(error)}",
+                hint="set them in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             ) from error
         raise TransientError(f"{url}: {_line(error)}") from error
     except exceptions.BaseError as error:
         raise RemoteError(f"{url}: {_line(error)}") from error
+    except BaseException as error:
+        # What obstore did not expect is a panic of Rust's, which Python does not even take for an exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RemoteError(f"{url}: {_line(error)}", hint="see the address and the variables of its store") from error
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     """Give the part of obstore's many lines that a person needs."""
     line = (str(error).strip().splitlines() or [""])[0]
     return line if len(line) <= 300 else f"{line[:300]}…"

@@ -477,6 +477,18 @@ def test_a_bucket_that_is_not_there_is_said(shapeguard: Shapeguard, proxy: Proxy
     assert ran.err.startswith("error: there is no such bucket: ")
 
 
+@pytest.mark.parametrize("endpoint", ["nonsense", "http://", "http://h:x", "ftp://h", "http://h:99999"])
+def test_an_endpoint_that_is_no_address_is_said(
+    shapeguard: Shapeguard, cache: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    ran = shapeguard("cache", "pull", "s3://bucket/x")
+    assert ran.code == 2
+    assert ran.err == (
+        f"error: AWS_ENDPOINT_URL={endpoint!r} is no address\nhint: write http://host:port or https://host\n"
+    )
+
+
 def test_links_in_a_folder_lead_nowhere(shapeguard: Shapeguard, cache: Path, tmp_path: Path) -> None:
     _three(cache)
     outside = tmp_path / "outside"
