@@ -69,12 +69,14 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
 
     @property
     def _con(self) -> sqlite3.Connection:
-        before = getattr(self._local, "con", None)
+        local = self._local
+        known: sqlite3.Connection | None = getattr(local, "con", None)
+        if known is not None and local.pid == os.getpid():
+            return known
         con: sqlite3.Connection = super()._con
-        if con is not before:
-            # A row larger than any of ours is an error and not a full memory.
-            con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
-            con.execute("PRAGMA trusted_schema = OFF")
+        # A row larger than any of ours is an error and not a full memory.
+        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
+        con.execute("PRAGMA trusted_schema = OFF")
         return con
 
     def run(self, query: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
