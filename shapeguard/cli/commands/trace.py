@@ -121,7 +121,7 @@ def command(
     if fail_on == "new":
         raise UsageError("--fail-on new compares with a lock, and there is none yet", hint="use --fail-on after-warmup")
     if settings["device"] == "cpu":
-        raise UsageError("--device cpu compiles nothing for Neuron, so there is nothing to trace", hint="use --device sim")
+        raise UsageError("--device cpu compiles nothing for Neuron: there is nothing to trace", hint="use --device sim")
     del no_cache  # the graph cache annotates graphs and never changes a count
     wanted = program(ctx.meta[_WORDS])
     traced = trace(wanted, Settings(**settings), run_dir=run_dir, say=_say)  # type: ignore[arg-type]

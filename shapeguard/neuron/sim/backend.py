@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from shapeguard.neuron.sim.counting import dtype_name, layout_of
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.execute import executable
 from shapeguard.neuron.sim.fingerprint import digest, text_of
+from shapeguard.neuron.sim.metrics import GraphMetrics
 from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
 from shapeguard.neuron.sim.torch_private import without_modes
 
@@ -26,7 +28,8 @@ class Backend:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.num_regions = 0
-        self.num_graphs = 0
+        self.metrics: list[GraphMetrics] = []
+        """One record a graph, for `get_dynamo_metrics()`."""
         self.keys: set[str] = set()
         """Keys in the in-memory cache: a graph whose key is here shares that NEFF."""
 
@@ -88,7 +91,9 @@ class _Region:
         key = digest(f"{text_of(graph)}_{policy.suffix(policy.opt_level_compile)}")
         is_known = key in backend.keys
         backend.keys.add(key)
-        backend.num_graphs += 1
+        name = f"{self.model_name}_{self.number}_{kind}_{len(backend.metrics) + 1}"
+        collectives = sum("c10d" in str(node.target) for node in graph.graph.nodes)
+        self._measure(key, name, num_nodes=len(graph.graph.nodes), has_collectives=collectives > 0)
         backend.device.sink.emit(
             {
                 "type": "compile",
@@ -96,12 +101,28 @@ class _Region:
                 "outcome": Outcome.SHARED if is_known else Outcome.COMPILED,
                 "key": key,
                 "region": self.number,
-                "name": f"{self.model_name}_{self.number}_{kind}_{backend.num_graphs}",
+                "name": name,
                 "inputs": [_row(node) for node in graph.graph.nodes if node.op == "placeholder"],
                 "constants": [],
                 "nodes": len(graph.graph.nodes),
-                "collectives": sum("c10d" in str(node.target) for node in graph.graph.nodes),
+                "collectives": collectives,
             }
+        )
+
+    def _measure(self, key: str, name: str, *, num_nodes: int, has_collectives: bool) -> None:
+        from torch._dynamo.utils import counters
+
+        counters[NAME]["compiled_graphs"] += 1
+        counters[NAME]["graphs_with_collectives"] += has_collectives
+        self.backend.metrics.append(
+            GraphMetrics(
+                graph_id=key,
+                graph_name=name,
+                model_name=self.model_name,
+                has_collectives=has_collectives,
+                graph_node_count=num_nodes,
+                timestamp=time.time(),
+            )
         )
 
 

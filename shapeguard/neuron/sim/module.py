@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from shapeguard.neuron.sim.metrics import GraphMetrics
 from shapeguard.neuron.sim.storage import memory
 from shapeguard.neuron.sim.streams import Event, Stream
 
@@ -38,6 +39,8 @@ class NeuronModule(types.ModuleType):
         # Made on first use: a stream can only be made once torch knows the device.
         self._stream: Stream | None = None
         self._default_stream: Stream | None = None
+        self.get_dynamo_metrics: Callable[[], list[GraphMetrics]] = list
+        self.reset_dynamo_metrics: Callable[[], None] = lambda: None
         self.Stream = Stream
         self.Event = Event
         self.memory = self

@@ -47,6 +47,8 @@ def register(*, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu
     if group is not None:
         _LIBRARIES.append(group)
     backend = Backend(device)
+    module.get_dynamo_metrics = lambda: list(backend.metrics)
+    module.reset_dynamo_metrics = backend.metrics.clear
     dynamo.install(backend)
     return Claimed(device=device, module=module, backend=backend)
 

@@ -19,6 +19,7 @@ import torch  # noqa: E402
 
 from torch_neuronx._device import claim  # noqa: E402
 from torch_neuronx._surface import *  # noqa: E402,F403
+from torch_neuronx._surface import _lazy_init  # noqa: E402,F401
 
 claim()
 neuron = torch.neuron  # type: ignore[attr-defined]

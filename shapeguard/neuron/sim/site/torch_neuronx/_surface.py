@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from torch_neuronx._device import claim
 
 _claimed = claim()
@@ -29,6 +27,9 @@ max_memory_reserved = _module.max_memory_reserved
 memory_summary = _module.memory_summary
 reset_peak_memory_stats = _module.reset_peak_memory_stats
 reset_accumulated_memory_stats = _module.reset_accumulated_memory_stats
+get_dynamo_metrics = _module.get_dynamo_metrics
+reset_dynamo_metrics = _module.reset_dynamo_metrics
+StreamContext = _module.stream
 
 
 def is_neuron_runtime_initialized() -> bool:
@@ -53,6 +54,3 @@ def get_fallback_ops() -> list[str]:
 def clear_op_tracking() -> None:
     """Forget both lists; counts of the trace are not touched."""
     _claimed.device.counter.executed.clear()
-
-
-assert torch is not None
