@@ -25,6 +25,7 @@ _DIGEST = re.compile(r"[0-9a-f]{16,64}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(r"[0-9a-f]{40}")
 _MAX_INT = 1 << 62
+"""SQLite and other readers hold 64 bits."""
 _MAX_TEXT = 8192
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(GraphRecord)
@@ -97,15 +98,11 @@ def _check(record: GraphRecord) -> None:
         raise CacheError(f"{key.graph[:80]!r} is no graph key")
     if key.device not in (SIMULATED, REAL):
         raise CacheError(f"the record's device is {key.device[:80]!r}, neither simulated nor real")
-    if record.neff and not (is_sha256(record.neff.digest) and _fits(record.neff.size_bytes)):
+    if record.neff and not (is_sha256(record.neff.digest) and 0 <= record.neff.size_bytes < _MAX_INT):
         raise CacheError("the record's NEFF has no proper digest or size")
-    counts = (record.world_size, record.tp, record.nodes, record.first_seen, record.last_seen, record.hits)
-    if not all(map(_fits, counts)) or not all(map(_fits, record.operators.values())):
+    seen = (record.first_seen, record.last_seen, record.hits)
+    counts = (record.world_size, record.tp, record.nodes, *seen, *record.operators.values())
+    if min(counts) < 0 or max(counts) >= _MAX_INT:
         raise CacheError("the record holds a count that cannot be")
-    if any(len(text) > _MAX_TEXT for text in (record.name, record.model.name, record.model.config, record.kind)):
+    if max(map(len, (record.name, record.model.name, record.model.config, record.kind))) > _MAX_TEXT:
         raise CacheError("the record holds a name that is too long")
-
-
-def _fits(number: int) -> bool:
-    # SQLite and other readers hold 64 bits.
-    return 0 <= number < _MAX_INT
