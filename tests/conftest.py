@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from shapeguard.cli.main import main
+
+# No test fills the cache of whoever runs it.
+os.environ.setdefault("SHAPEGUARD_NO_CACHE", "1")
 
 REPOSITORY = Path(__file__).parent.parent
 ENVIRONMENT = ("CI", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "GITHUB_STEP_SUMMARY")

@@ -31,7 +31,7 @@ def trace(folder: Path, program: Path | str, *options: str, words: tuple[str, ..
         path.write_text(program)
         program = path
     command = [sys.executable, "-m", "shapeguard", "trace", "--run-dir", str(folder / "run"), *options]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **environ}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", "SHAPEGUARD_NO_CACHE": "1", **environ}
     done = subprocess.run(
         [*command, str(program), *words], cwd=folder, env=env, capture_output=True, text=True, timeout=600
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,7 @@ def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option("--stub-weights", is_flag=True, help="Build models from their configuration, read no weights.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="End the program after so many steps, with exit code 0.")
 @click.option("--warmup-steps", type=click.IntRange(min=0), default=2, show_default=True, help="Warm-up of each phase.")
-@click.option("--no-cache", is_flag=True, help="Neither read nor fill the graph cache.")
+@click.option("--no-cache", is_flag=True, help="Do not keep what was seen in the graph cache.")
 @click.option(
     "--fail-on",
     type=click.Choice(["new", "after-warmup", "any"]),
@@ -113,6 +114,7 @@ def command(
     PROGRAM is a .py file or `-m MODULE`; anything else follows `--`, such as `-- torchrun --nproc-per-node 4 train.py`.
     Its output and its exit code are its own; the report follows on standard error.
     """
+    from shapeguard.runs.remember import remember
     from shapeguard.runs.view import report
     from shapeguard.trace.program import program
     from shapeguard.trace.settings import Settings
@@ -122,9 +124,11 @@ def command(
         raise UsageError("--fail-on new compares with a lock, and there is none yet", hint="use --fail-on after-warmup")
     if settings["device"] == "cpu":
         raise UsageError("--device cpu compiles nothing for Neuron: there is nothing to trace", hint="use --device sim")
-    del no_cache  # the graph cache annotates graphs and never changes a count
     wanted = program(ctx.meta[_WORDS])
     traced = trace(wanted, Settings(**settings), run_dir=run_dir, say=_say)  # type: ignore[arg-type]
+    # After the run: what the cache knows never changes a count.
+    if not no_cache and (note := remember(traced.folder, os.environ)):
+        _say(note)
     code = traced.exit_code or _verdict(traced.summary, fail_on)
     try:
         emit(report(traced.summary, folder=_shown(traced.folder)), current_output())
