@@ -86,7 +86,7 @@ class Checker:
     ) -> list[Finding]:
         with self._timed("tree"):
             try:
-                return check_source(text, rules=rules, context=context)
+                return check_source(text, rules=rules, context=context, is_python=wrong is None)
             except SourceError:
                 if wrong is None:
                     raise

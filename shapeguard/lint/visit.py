@@ -9,10 +9,12 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
 from shapeguard.core.finding import Finding
 from shapeguard.lint.atoms import atoms
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule
 
 
 class SourceError(Exception):
@@ -60,11 +62,17 @@ def candidates(source: str | bytes, rules: Sequence[type[Rule]]) -> list[type[Ru
     left = _with_words(source, rules)
     if isinstance(source, bytes):
         return left
-    left = [rule for rule in left if not rule.pattern or re.search(rule.pattern, source)]
+    left = _with_pattern(source, left)
     if not left:
         return left
     bare = _bare(source)
-    return [rule for rule in _with_words(bare, left) if not rule.pattern or re.search(rule.pattern, bare)]
+    return _with_pattern(bare, _with_words(bare, left))
+
+
+def _with_pattern(source: str, rules: Sequence[type[Rule]]) -> list[type[Rule]]:
+    # Rules about one call share its pattern, which is looked for once.
+    found = {each: any(re.search(pattern, source) for pattern in each) for each in {rule.patterns for rule in rules}}
+    return [rule for rule in rules if not rule.patterns or found[rule.patterns]]
 
 
 def could_match(tree: ast.Module, rule: type[Rule]) -> bool:
@@ -78,12 +86,17 @@ def could_match(tree: ast.Module, rule: type[Rule]) -> bool:
     return any(found.issuperset(group) for group in rule.gate)
 
 
-def check_source(source: str, *, rules: Sequence[type[Rule]], context: Context) -> list[Finding]:
-    """Parse the text and give what the rules report; `SourceError` if it does not parse."""
+def check_source(
+    source: str, *, rules: Sequence[type[Rule]], context: Context, is_python: bool = False
+) -> list[Finding]:
+    """Parse the text and give what the rules report; `SourceError` if it does not parse.
+
+    `is_python` says that Python's own parser has taken the text already.
+    """
     # Here and not at the top: most files never come this far, and libcst takes 0.2 s to import.
     from shapeguard.lint.flow.check import check
 
-    return check(source, rules=rules, context=context)
+    return check(source, rules=rules, context=context, is_python=is_python)
 
 
 # A comment, a text in triple quotes, or a plain text: the last is matched to be stepped over.
@@ -95,6 +108,9 @@ _SKIPPED = re.compile(
 
 def _bare(source: str) -> str:
     return _SKIPPED.sub(lambda match: "" if match[1] else match[0], source)
+
+
+Branches: TypeAlias = "dict[str, Branches]"
 
 
 class _Words(dict[str, bool]):
@@ -115,4 +131,18 @@ class _Words(dict[str, bool]):
 
 def _with_words(source: str | bytes, rules: Sequence[type[Rule]]) -> list[type[Rule]]:
     words = _Words(source)
-    return [rule for rule in rules if any(all(words[word] for word in group) for group in rule.triggers)]
+    return [rule for rule in rules if _holds(words, _branches(rule.triggers))]
+
+
+def _holds(words: _Words, branches: Branches) -> bool:
+    return any(words[word] and (not rest or _holds(words, rest)) for word, rest in branches.items())
+
+
+@cache
+def _branches(groups: Groups) -> Branches:
+    """Give the groups by their first words, so that a word which many begin with is asked for once."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in groups:
+        found.setdefault(first, []).append(tuple(rest))
+    # A group that ends here is met whatever others want beside it.
+    return {first: {} if () in rests else _branches(tuple(rests)) for first, rests in found.items()}

@@ -21,9 +21,9 @@ _BRACKETS = 200
 _CHAIN = re.compile(r"(?:(?>\w+|[-+~*/%@&|^<>=!.,:\[\](){}])(?>[ \t]*)){4000}")
 
 
-def check(source: str, *, rules: Sequence[type[Rule]], context: Context) -> list[Finding]:
+def check(source: str, *, rules: Sequence[type[Rule]], context: Context, is_python: bool = False) -> list[Finding]:
     """Give what the rules report, in the order of the text."""
-    module = parse(source)
+    module = parse(source, is_python=is_python)
     try:
         matches = _matches(Facts(module), rules, context)
         return _findings(module, source, matches, context) if matches else []
@@ -31,9 +31,10 @@ def check(source: str, *, rules: Sequence[type[Rule]], context: Context) -> list
         raise SourceError(_TOO_DEEP) from None
 
 
-def parse(source: str) -> cst.Module:
-    """Parse the text; `SourceError` says where it does not."""
-    _refuse_depth(source)
+def parse(source: str, *, is_python: bool = False) -> cst.Module:
+    """Parse the text; `SourceError` says where it does not. What Python has parsed is known not to be too deep."""
+    if not is_python:
+        _refuse_depth(source)
     try:
         return cst.parse_module(source)
     except cst.ParserSyntaxError as error:

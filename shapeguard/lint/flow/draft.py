@@ -23,7 +23,7 @@ _BETWEEN = "\0"
 class Change:
     """One change of the text around a node."""
 
-    how: Literal["replace", "add-argument", "drop-method", "drop-statement", "add-entry"]
+    how: Literal["replace", "add-argument", "drop-method", "drop-statement", "add-entry", "append"]
     node: cst.CSTNode
     text: str = ""
     last: cst.CSTNode | None = None
@@ -60,6 +60,11 @@ class Draft:
 def replace(node: cst.CSTNode, text: str) -> Change:
     """Write the text in place of the node."""
     return Change(how="replace", node=node, text=text)
+
+
+def append(node: cst.CSTNode, text: str) -> Change:
+    """Write the text right after the node."""
+    return Change(how="append", node=node, text=text)
 
 
 def add_arguments(call: cst.Call, names: Sequence[tuple[str, str]]) -> Change:
@@ -105,6 +110,8 @@ def _edit(change: Change, places: Places) -> Edit | None:
         if "#" in places.source[len(bare) : end]:
             return None
         start = len(bare)
+    elif change.how == "append":
+        start = end
     elif change.how == "drop-statement":
         start, end = _whole_lines(places.source, start, end)
     return Edit(start=places.byte(start), end=places.byte(end), text=text)
@@ -183,6 +190,18 @@ class Fixes:
             else:
                 return None
         return Draft(message=message, changes=tuple(changes))
+
+    def pad_rows(self, call: Invocation, length: int) -> Draft | None:
+        """Have `pad_sequence` pad to the length: a row of that length goes in, and what is too much is cut off."""
+        rows, batch_first = call.positional(0), call.constant("batch_first", 1, default=False)
+        if len(rows) != 1 or not isinstance(batch_first, bool) or not isinstance(rows[0], cst.Name):
+            return None
+        if rows[0].lpar or call.node.func is not call.func:
+            return None
+        name, cut = rows[0].value, f"[:-1, :{length}]" if batch_first else f"[:{length}, :-1]"
+        padded = f"[*{name}, {name}[0].new_zeros({length}, *{name}[0].shape[1:])]"
+        changes = (replace(rows[0], padded), append(call.node, cut))
+        return Draft(message=f"pad to {length}", changes=changes)
 
     def needs(self, message: str, needs: str) -> Draft:
         """Say what the user must give first."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cached_property
 
 import libcst as cst
 
-from shapeguard.lint.flow import graphs, guards, repeats, rows
+from shapeguard.lint.flow import graphs, guards, inputs, repeats, rows
 from shapeguard.lint.flow.calls import Invocation
-from shapeguard.lint.flow.draft import Draft, Fixes, is_literal
+from shapeguard.lint.flow.draft import Draft, Fixes, append, is_literal
 from shapeguard.lint.flow.flow import Flow
+from shapeguard.lint.flow.moves import is_cpu
 from shapeguard.lint.flow.scope import path_of
+from shapeguard.lint.flow.values import method
 
 
 class Facts(Flow):
@@ -59,8 +62,11 @@ class Facts(Flow):
         return repeats.in_loop(self, node)
 
     def is_fed(self, call: Invocation) -> bool:
-        """Whether the first argument of the call is more than a constant."""
-        return any(self.only(node) is ... for node in call.positional(0) + call.argument("text"))
+        """Whether the first argument of the call is more than a constant, or a list of them."""
+        texts = call.positional(0) + call.argument("text")
+        # The items of a list of constants are texts of different lengths.
+        is_item = any(value.kind == "item" for node in texts for value in self.values(node))
+        return is_item or any(not self.is_constant(node) for node in texts)
 
     def measures(self, node: cst.CSTNode) -> bool:
         """Whether the expression adds to the length of a tensor: a fixed budget in other words."""
@@ -83,6 +89,19 @@ class Facts(Flow):
         maps = [value for call in self.calls if call.node in loaded for value in call.values("device_map")]
         return any(isinstance(v.constant, str) and v.constant.split(":")[0] in guards.OTHERS for v in maps)
 
+    def with_inputs(self, draft: Draft | None, call: Invocation) -> Draft | None:
+        """Let the inputs of plain forwards follow the model that the call loads, where the fix moves it."""
+        if draft is None:
+            return None
+        changes = [append(node, f".to({path}.device)") for node, path in inputs.made_on_cpu(self, call.node)]
+        return dataclasses.replace(draft, changes=(*draft.changes, *changes))
+
+    def is_put_somewhere(self, node: cst.CSTNode) -> bool:
+        """Whether the expression is what `.to(device)` gave, a model and no name of one, and not on the CPU by will."""
+        calls = [value.node for value in self.values(node) if isinstance(value.node, cst.Call)]
+        moved = [call for call in calls if isinstance(call.func, cst.Attribute) and method(call) in ("to", "cuda")]
+        return any(call.args and not is_cpu(self, call.args[0].value) for call in moved)
+
     def is_literal(self, node: cst.CSTNode) -> bool:
         """Whether the node is a constant as it is written."""
         return is_literal(node)
@@ -99,6 +118,11 @@ class Facts(Flow):
     def is_choice(self, node: cst.CSTNode) -> bool:
         """Whether the node is one branch of `a if b else c`."""
         return isinstance(self.index.parent.get(node), cst.IfExp)
+
+    @cached_property
+    def makes_ragged_rows(self) -> bool:
+        """Whether a data set of the file gives tokens whose number hangs on the index."""
+        return rows.makes_ragged_rows(self)
 
     def is_over_lengths(self, node: cst.CSTNode) -> bool:
         """Whether the expression gives the lengths of rows: `len(row) for row in rows`."""

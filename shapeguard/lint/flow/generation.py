@@ -12,6 +12,7 @@ from shapeguard.lint.flow.kinds import MODELS, classify
 from shapeguard.lint.flow.moves import Move, Trace, is_cpu
 from shapeguard.lint.flow.scope import path_of
 from shapeguard.lint.flow.values import Value, method
+from shapeguard.lint.rule import ONLY_TRANSFORMERS
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -97,7 +98,9 @@ class Generation:
 
     @cached_property
     def _uses_transformers(self) -> bool:
-        return any(name.split(".")[0] in ("transformers", "peft", "trl") for name in self.flow.imported)
+        # No other library's `generate()` has a setting of this name.
+        own = any(arg.keyword is not None and arg.keyword.value == ONLY_TRANSFORMERS for arg in self.call.args)
+        return own or any(name.split(".")[0] in ("transformers", "peft", "trl") for name in self.flow.imported)
 
     @cached_property
     def is_assisted(self) -> bool:

@@ -27,7 +27,7 @@ _ENCODER_DECODER = re.compile(
 _VISION = re.compile(
     r"VL|Llava|ImageTextToText|Vision2Seq|Idefics|PaliGemma|Mllama|Blip|Fuyu|Multimodal|Ovis|Vision|Audio|Omni|Pixtral|ForConditionalGeneration"
 )
-_SAME = frozenset(
+SAME = frozenset(
     [
         "eval",
         "to",
@@ -65,8 +65,9 @@ _BUILTIN_CONTAINERS = frozenset({"dict", "list", "set", "tuple", "str", "int", "
 def kinds(flow: Flow, node: cst.CSTNode) -> frozenset[str]:
     """Give what sorts of object the expression may be."""
     found = [kind for value in flow.values(node) if (kind := _kind(flow, value))]
-    if not found and isinstance(node, (cst.Attribute, cst.Name)):
-        found = [_by_name(path_of(node))]
+    if isinstance(node, (cst.Attribute, cst.Name)) and set(found) <= {"made"}:
+        # What a function of another file made is known by its name only.
+        found = [_by_name(path_of(node)) or each for each in found or [""]]
     return frozenset(kind for kind in found if kind)
 
 
@@ -96,7 +97,7 @@ def _attribute(flow: Flow, node: cst.Attribute) -> str:
 def _made(flow: Flow, node: cst.Call) -> str:
     last = method(node)
     names = flow.names(node.func)
-    if isinstance(node.func, cst.Attribute) and last in _SAME:
+    if isinstance(node.func, cst.Attribute) and last in SAME:
         return next(iter(sorted(flow.kinds(node.func.value))), "")
     if last in _AROUND and node.args and len([arg for arg in node.args if arg.keyword is None]) == 1:
         return next(iter(sorted(flow.kinds(node.args[0].value))), "")
@@ -107,16 +108,22 @@ def _made(flow: Flow, node: cst.Call) -> str:
     for value in flow.values(maker):
         if value.kind == "class" and isinstance(value.node, cst.ClassDef):
             return _local(flow, value.node)
-    if not names:
-        return ""
-    parts = sorted(names)[0].split(".")
+    return _of_library(flow, node, sorted(names)[0].split(".")) if names else ""
+
+
+def _of_library(flow: Flow, node: cst.Call, parts: list[str]) -> str:
+    """Give the sort of what a call of the qualified name makes."""
+    last = method(node)
     if last in _MADE_BY:
         parts = parts[:-1]
     if parts[0] in ("peft", "trl") and last in _MADE_BY and node.args and flow.kinds(node.args[0].value) & MODELS:
         return next(iter(flow.kinds(node.args[0].value) & MODELS))
     if parts[0] in _HUGGING_FACE or parts[0].startswith("."):
         return classify(parts[-1])
-    return "" if parts[-1] in ("getattr", "super", "globals", "next", "eval", "load") else "foreign"
+    if parts[-1] in ("getattr", "super", "globals", "next", "eval", "load"):
+        return ""
+    is_function = isinstance(node.func, cst.Name) and len(parts) > 1 and parts[-1].islower()
+    return "made" if is_function else "foreign"
 
 
 def classify(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from shapeguard.lint.flow.index import text_of
 from shapeguard.lint.flow.reach import ancestors
 from shapeguard.lint.flow.scope import path_of
 from shapeguard.lint.flow.values import Value, method
@@ -150,6 +151,24 @@ def _annotation(flow: Flow, node: cst.CSTNode) -> str:
     if not isinstance(node, cst.Param) or node.annotation is None:
         return ""
     return flow.source_of(node.annotation.annotation)
+
+
+def makes_ragged_rows(flow: Flow) -> bool:
+    """Whether a `__getitem__` makes `input_ids` as long as its index says: `[… for _ in range(n[index])]`."""
+    for node in flow.index.order:
+        if isinstance(node, cst.DictElement) and text_of(node.key) == "input_ids" and _hangs_on_index(flow, node.value):
+            return True
+    return False
+
+
+def _hangs_on_index(flow: Flow, node: cst.BaseExpression) -> bool:
+    function = next((p for p, _ in ancestors(flow.index, node) if isinstance(p, cst.FunctionDef)), None)
+    if function is None or function.name.value != "__getitem__" or not function.params.params:
+        return False
+    over = node.for_in.iter if isinstance(node, cst.ListComp) else None
+    if not isinstance(over, cst.Call) or method(over) != "range":
+        return False
+    return function.params.params[-1].name.value in words_of(flow, over)
 
 
 def words_of(flow: Flow, node: cst.CSTNode) -> set[str]:

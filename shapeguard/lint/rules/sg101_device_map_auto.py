@@ -41,7 +41,8 @@ class DeviceMapAuto(Rule):
     A model larger than one core takes `DistributedConfig(tp_size=...)` instead of a `device_map`.
 
     ## Fix
-    Unsafe: writes `"neuron"`. There is no fix beside `max_memory`, under torchrun, or where the file serves CUDA too.
+    Unsafe: writes `"neuron"`, and moves what a plain forward gets from the CPU.
+    There is no fix beside `max_memory`, under torchrun, or where the file serves CUDA too.
     """
 
     code = "SG101"
@@ -81,4 +82,5 @@ class DeviceMapAuto(Rule):
     def _fix(self, call: Invocation, node: cst.CSTNode) -> Draft | None:
         if call.argument("max_memory") or self.flow.serves("cuda") or self.flow.serves("LOCAL_RANK"):
             return None
-        return self.flow.fixes.text(node, "neuron", 'use `device_map="neuron"`')
+        fix = self.flow.fixes.text(node, "neuron", 'use `device_map="neuron"`')
+        return self.flow.with_inputs(fix, call)

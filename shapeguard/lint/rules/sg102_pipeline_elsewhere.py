@@ -71,6 +71,7 @@ class PipelineElsewhere(Rule):
         models = [kind for node in call.argument("model", 1) for kind in self.flow.kinds(node)]
         if any(self.flow.is_placed_elsewhere(node) for node in call.argument("model", 1)):
             return
-        if any(kind in ("decoder", "encoder-decoder", "vision", "model") for kind in models):
+        is_model = any(self.flow.is_put_somewhere(node) for node in call.argument("model", 1))
+        if is_model or any(kind in ("decoder", "encoder-decoder", "vision", "model") for kind in models):
             message = "a `pipeline` of a model object without `device` moves the model to the CPU"
             self.report(call.node, message=message, fix=fix)

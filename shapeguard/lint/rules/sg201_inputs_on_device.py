@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import IMPORTS, Rule
+from shapeguard.lint.rule import IMPORTS, ONLY_TRANSFORMERS, SHOWS_TRANSFORMERS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.draft import Draft
@@ -15,6 +15,7 @@ FIRST_THAT_MOVES = (5, 20)
 TO_DEVICE = ("send_to_device()", "move_to_device()")
 TEXT = ("input_ids", "attention_mask")
 
+HINTS = (*IMPORTS, ONLY_TRANSFORMERS)
 MADE = ("generate()", ".generate")
 
 
@@ -53,9 +54,11 @@ class GenerateInputsOnDevice(Rule):
 
     code = "SG201"
     message = "inputs of `generate()` are moved to the device: each step is a new shape; leave them on the CPU"
-    triggers = tuple((".generate", moved, name) for moved in (".to(", ".cuda(", "to_device(") for name in IMPORTS)
-    pattern = r"\.generate\b"
-    gate = tuple((made, moved, "^transformers") for made in MADE for moved in ("to()", "cuda()", *TO_DEVICE))
+    triggers = tuple((".generate", moved, name) for moved in (".to(", ".cuda(", "to_device(") for name in HINTS)
+    patterns = (r"\.generate\b",)
+    gate = tuple(
+        (made, moved, hint) for made in MADE for moved in ("to()", "cuda()", *TO_DEVICE) for hint in SHOWS_TRANSFORMERS
+    )
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""

@@ -50,7 +50,7 @@ class NoStaticCache(Rule):
     message = '`generate()` without a static cache: each step is a new shape; set `cache_implementation="static"`'
     neuron_only = True
     triggers = tuple((".generate", name) for name in IMPORTS)
-    pattern = r"\.generate\b"
+    patterns = (r"\.generate\b",)
     gate = tuple((made, root) for made in MADE for root in ("^transformers", "^peft", "^trl"))
 
     def visit_Module(self) -> None:

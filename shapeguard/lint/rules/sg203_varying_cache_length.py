@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import IMPORTS, Rule
+from shapeguard.lint.rule import IMPORTS, ONLY_TRANSFORMERS, SHOWS_TRANSFORMERS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.draft import Draft
     from shapeguard.lint.flow.generation import Generation
 
+HINTS = (*IMPORTS, ONLY_TRANSFORMERS)
 MADE = ("generate()", ".generate")
 
 
@@ -49,9 +50,11 @@ class VaryingCacheLength(Rule):
 
     code = "SG203"
     message = "`{}` differs between calls, and with it the length of the cache"
-    triggers = tuple((".generate", size, name) for size in ("max_new_tokens", "max_length") for name in IMPORTS)
-    pattern = r"\.generate\b"
-    gate = tuple((made, size, "^transformers") for made in MADE for size in ("max_new_tokens", "max_length"))
+    triggers = tuple((".generate", size, name) for size in ("max_new_tokens", "max_length") for name in HINTS)
+    patterns = (r"\.generate\b",)
+    gate = tuple(
+        (made, size, hint) for made in MADE for size in ("max_new_tokens", "max_length") for hint in SHOWS_TRANSFORMERS
+    )
 
     def visit_Module(self) -> None:
         """Look at every `generate()`."""
@@ -66,8 +69,7 @@ class VaryingCacheLength(Rule):
     def _budget(self, generation: Generation, name: str) -> None:
         for node in generation.call.argument(name):
             if self.flow.varies(node) and not self.flow.measures(node):
-                place = node if self.flow.is_within(node, generation.call.node) else generation.call.node
-                self.report(place, message=self.message.format(name), fix=self._fix(generation))
+                self.report(node, message=self.message.format(name), fix=self._fix(generation))
 
     def _fix(self, generation: Generation) -> Draft | None:
         lengths = self.context.lengths

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import IMPORTS, Rule
+from shapeguard.lint.rule import IMPORTS, ONLY_TRANSFORMERS, SHOWS_TRANSFORMERS, Rule
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
     from shapeguard.lint.flow.draft import Draft
 
+HINTS = (*IMPORTS, ONLY_TRANSFORMERS)
 MADE = ("generate()", ".generate")
 
 
@@ -49,10 +50,13 @@ class PromptsOfFreeLength(Rule):
 
     code = "SG204"
     message = "prompts of free length reach `generate()`: each length is a new set of shapes; pad them to a few lengths"
-    triggers = tuple((".generate", made, name) for made in ("okenizer", "apply_chat_template") for name in IMPORTS)
-    pattern = r"\.generate\b"
-    gate = tuple((made, "^transformers", "*okeniz") for made in MADE) + tuple(
-        (made, "^transformers", "apply_chat_template()") for made in MADE
+    triggers = tuple((".generate", made, name) for made in ("okenizer", "apply_chat_template") for name in HINTS)
+    patterns = (r"\.generate\b",)
+    gate = tuple(
+        (made, hint, tokens)
+        for made in MADE
+        for hint in SHOWS_TRANSFORMERS
+        for tokens in ("*okeniz", "apply_chat_template()")
     )
 
     def visit_Module(self) -> None:

@@ -48,13 +48,16 @@ class PaddingToLongest(Rule):
     code = "SG301"
     message = 'padding to the longest row gives each batch a length of its own; use `padding="max_length"`'
     triggers = (("padding", "okenizer"), ("padding", "tok("), (".pad(", "okenizer"))
-    pattern = (
-        r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z])|[\"']longest[\"']|\.LONGEST\b|"
-        r"(?:okenizer\w*|\btok)\)?\.pad\("
+    patterns = (
+        r"padding[\"']?\s*[=:]\s*(?:\w+\s*=\s*)?(?:True|[A-Z])",
+        r"longest[\"']",
+        r"\.LONGEST\b",
+        r"okenizer\w*\)?\.pad\(",
+        r"tok\)?\.pad\(",
     )
     gate: ClassVar[Groups] = tuple((f"(padding={value}", "*okeniz") for value in TO_LONGEST)
     gate += tuple(("*okeniz(padding", f"padding={value}") for value in (*TO_LONGEST, "CONST"))
-    gate += (("(padding=", "longest", "default='longest'"), ("padding=.LONGEST",), ("*okeniz.pad",))
+    gate += (("(padding=", "longest", "default='longest'"), ("padding=.LONGEST", "^transformers"), ("*okeniz.pad",))
     gate += tuple(
         (f"{call}(**", f"padding={value}") for call in ("tokenizer", "tok", "partial") for value in TO_LONGEST
     )

@@ -43,7 +43,8 @@ class CollatorToLongest(Rule):
     ```
 
     ## Fix
-    Unsafe: pads to the configured `train` length.
+    Unsafe: pads to the configured `train` length. `pad_sequence` gets a row of that length beside the others, which is
+    taken away again; `DataCollatorForLanguageModeling` gets it as `pad_to_multiple_of`.
     """
 
     code = "SG302"
@@ -56,6 +57,7 @@ class CollatorToLongest(Rule):
     )
     gate: ClassVar[Groups] = tuple((f"{name}()", "^transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
     gate += tuple((name, "^transformers", "partial()") for name in COLLATORS) + tuple((f"={n}",) for n in COLLATORS)
+    gate += tuple((f"{name}()", "^transformers", "{input_ids", "__getitem__") for name in LM_COLLATORS)
     gate += (("pad_sequence", "*collat"), ("max(len", "*collat"))
 
     def visit_Call(self, call: Invocation) -> None:
@@ -63,16 +65,26 @@ class CollatorToLongest(Rule):
         if call.is_a("transformers", *COLLATORS):
             if self._is_longest(call) and not self._rows_are_fixed():
                 self.report(call.node, fix=self._fix(call))
+        elif call.is_a("transformers", *LM_COLLATORS):
+            self._language_model(call)
         elif call.is_a("transformers", "Trainer", "Seq2SeqTrainer"):
             self._trainer(call)
         elif self._in_collate_function(call):
             message = "this collate function pads to the longest row: each batch has a length of its own"
-            self.report(call.node, message=message)
+            self.report(call.node, message=message, fix=self._rows_fix(call))
 
     def _in_collate_function(self, call: Invocation) -> bool:
         if call.is_a("torch", "pad_sequence"):
             return self.flow.collates(call.node) or self.flow.collates_through(call.node)
         return self._measures_rows(call) and self.flow.collates(call.node)
+
+    def _language_model(self, call: Invocation) -> None:
+        """These collators take no `padding`; what else may be wrong with their rows is SG303's."""
+        if call.lacks("pad_to_multiple_of") and self.flow.makes_ragged_rows and not self.flow.packs:
+            message = (
+                "this collator pads each batch to its longest row; use `pad_to_multiple_of` with the largest length"
+            )
+            self.report(call.node, message=message, fix=self._fix(call, is_language_model=True))
 
     def _is_longest(self, call: Invocation) -> bool:
         padding = self.flow.padding(call)
@@ -98,10 +110,25 @@ class CollatorToLongest(Rule):
             return False
         return self.flow.is_over_lengths(call.args[0].value)
 
-    def _fix(self, call: Invocation) -> Draft | None:
-        lengths = self.context.lengths
-        length = lengths.train if lengths is not None else None
+    def _rows_fix(self, call: Invocation) -> Draft | None:
+        if not call.is_a("torch", "pad_sequence"):
+            return None
+        length = self._length
+        return self._need if length is None else self.flow.fixes.pad_rows(call, length)
+
+    @property
+    def _length(self) -> int | None:
+        return self.context.lengths.train if self.context.lengths is not None else None
+
+    @property
+    def _need(self) -> Draft:
+        return self.flow.fixes.needs("pad to a fixed length", "`train` in `[[tool.shapeguard.lint.lengths]]`")
+
+    def _fix(self, call: Invocation, *, is_language_model: bool = False) -> Draft | None:
+        length = self._length
         if length is None:
-            return self.flow.fixes.needs("pad to a fixed length", "`train` in `[[tool.shapeguard.lint.lengths]]`")
+            return self._need
         wanted = [("padding", '"max_length"'), ("max_length", str(length))]
+        if is_language_model:
+            wanted = [("pad_to_multiple_of", str(length))]
         return self.flow.fixes.set_arguments(call, wanted, f"pad to {length}")

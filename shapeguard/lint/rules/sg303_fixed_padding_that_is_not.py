@@ -58,7 +58,7 @@ class FixedPaddingThatIsNot(Rule):
     gate += (
         ("(padding=", "max_length", "default='max_length'"),
         ("padding=CONST", "max_length"),
-        ("padding=.MAX_LENGTH",),
+        ("padding=.MAX_LENGTH", "^transformers"),
     )
     gate += tuple((f"{call}(**", "padding='max_length'") for call in ("tokenizer", "tok", "partial"))
     gate += tuple((name, "^transformers") for name in LM_COLLATORS)

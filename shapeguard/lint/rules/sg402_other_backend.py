@@ -72,15 +72,27 @@ class OtherBackend(Rule):
         ("CompileConfig", "backend"),
     )
     triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
-    pattern = r"\bcompile\(|\.compile\b|import .*\bcompile\b|dynamo_backend|compile_backend|DynamoPlugin|CompileConfig"
+    patterns = (
+        r"compile\(",
+        r"\.compile\b",
+        r"import .*\bcompile\b",
+        "dynamo_backend",
+        "compile_backend",
+        "DynamoPlugin",
+        "CompileConfig",
+    )
     gate: ClassVar[Groups] = tuple(("torch:compile", word) for word in ("(backend", "(mode"))
     gate += tuple(
         (f"{made}({word}", "compile") for made in ("compile", "partial") for word in ("backend", "mode", "**")
     )
     gate += (
         ("CompileConfig(backend", "^transformers"),
-        ("torch_compile_backend='*'",),
-        ("torch_compile_backend=CONST",),
+        *((f"{how}torch_compile_backend",) for how in "({["),
+    )
+    gate += tuple(
+        (word, f"torch_compile_backend={value}")
+        for word in ("class(TrainingArguments", "class(SFTConfig")
+        for value in ("'*'", "CONST")
     )
     gate += (("(dynamo_backend",), ("TorchDynamoPlugin(backend",))
 
