@@ -6,11 +6,9 @@ from typing import Any
 
 import torch
 
-from shapeguard.neuron.sim.counting import Plan
-from shapeguard.neuron.sim.device import Device, leave
-from shapeguard.neuron.sim.kernels import Kernel
+from shapeguard.neuron.sim.device import Device
+from shapeguard.neuron.sim.kernels import Kernel, counted
 from shapeguard.neuron.sim.storage import Tensor
-from shapeguard.neuron.sim.torch_private import overload
 
 _FORWARD = "_scaled_dot_product_fused_attention_overrideable"
 _BACKWARD = f"{_FORWARD}_backward"
@@ -18,7 +16,7 @@ _BACKWARD = f"{_FORWARD}_backward"
 
 def kernels(device: Device) -> dict[str, Kernel]:
     """Give the kernels by overload name."""
-    return {_FORWARD: _counted_forward(device), _BACKWARD: _counted_backward(device)}
+    return {name: counted(device, name, inner) for name, inner in inner_kernels().items()}
 
 
 def inner_kernels() -> dict[str, Kernel]:
@@ -50,55 +48,6 @@ def attention(
     return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale
     )[0]
-
-
-def _counted_forward(device: Device) -> Kernel:
-    plan = _plan(_FORWARD)
-
-    def forward(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_bias: Any = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        return_debug_mask: bool = False,
-        *,
-        scale: Any = None,
-    ) -> Any:
-        given = (query, key, value, attn_bias, dropout_p, is_causal)
-        result = _forward(*[device.enter(each) for each in given], scale=scale)
-        device.counter.eager(plan, given, {"scale": scale} if scale is not None else {})
-        return tuple(leave(each) for each in result)
-
-    return forward
-
-
-def _counted_backward(device: Device) -> Kernel:
-    plan = _plan(_BACKWARD)
-
-    def backward(
-        grad_out: Tensor,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_bias: Any,
-        grad_input_mask: Any,
-        *rest: Any,
-        scale: Any = None,
-    ) -> Any:
-        given = (grad_out, query, key, value, attn_bias, grad_input_mask, *rest)
-        result = _backward(*[device.enter(each) for each in given], scale=scale)
-        device.counter.eager(plan, given, {"scale": scale} if scale is not None else {})
-        return leave(result)
-
-    return backward
-
-
-def _plan(name: str) -> Plan:
-    op = overload(name)
-    assert op is not None
-    return Plan(op, name)
 
 
 def _forward(
@@ -138,22 +87,14 @@ def _backward(
     value: Tensor,
     attn_bias: Any,
     grad_input_mask: Any,
-    out: Tensor,
-    logsumexp: Tensor,
-    cum_seq_q: Any,
-    cum_seq_k: Any,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    is_causal: bool,
-    philox_seed: Any,
-    philox_offset: Any,
-    *,
+    *saved: Any,
     scale: Any = None,
 ) -> Any:
     """Give the gradients of softmax(q kᵀ · scale + bias) v, computed in float32 at least."""
     wide = torch.promote_types(query.dtype, torch.float32)
     q, k, v, grad = (each.to(wide) for each in (query, key, value, grad_out))
+    # Saved: output, sums, both sequence offsets and lengths, dropout, causality, two seeds; all but one are made anew.
+    is_causal = saved[7]
     factor = query.shape[-1] ** -0.5 if scale is None else scale
     scores = q @ k.transpose(-2, -1) * factor
     has_bias = attn_bias is not None and attn_bias.numel() > 0

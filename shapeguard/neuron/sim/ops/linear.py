@@ -6,34 +6,19 @@ from typing import Any
 
 import torch
 
-from shapeguard.neuron.sim.counting import Plan
-from shapeguard.neuron.sim.device import Device, leave
-from shapeguard.neuron.sim.kernels import Kernel
+from shapeguard.neuron.sim.device import Device
+from shapeguard.neuron.sim.kernels import Kernel, counted
 from shapeguard.neuron.sim.storage import Tensor
-from shapeguard.neuron.sim.torch_private import overload
 
 
 def kernels(device: Device) -> dict[str, Kernel]:
     """Give the kernels by overload name."""
-    return {name: _counted(device, name, inner) for name, inner in inner_kernels().items()}
+    return {name: counted(device, name, inner) for name, inner in inner_kernels().items()}
 
 
 def inner_kernels() -> dict[str, Kernel]:
     """Give what computes them on inner tensors; compiled graphs run these too."""
     return {"linear_backward": _linear_backward, "_fused_rms_norm_backward": _rms_norm_backward}
-
-
-def _counted(device: Device, name: str, inner: Kernel) -> Kernel:
-    op = overload(name)
-    assert op is not None
-    plan = Plan(op, name)
-
-    def kernel(*args: Any) -> Any:
-        result = inner(*[device.enter(value) for value in args])
-        device.counter.eager(plan, args, {})
-        return leave(result)
-
-    return kernel
 
 
 def _linear_backward(x: Tensor, grad: Tensor, weight: Tensor, output_mask: Any) -> Any:
