@@ -6,7 +6,7 @@ facts only: no source text, no tensor values. Every line has `type`, `step` (0 b
 since the start of the process and never part of a comparison.
 
 `start`     schema, rank, world_size, pid, program (argv of the user), cwd, warmup_steps, device {kind, target, inner,
-            num_devices, toolchain {python, torch, transformers, shapeguard}}
+            num_devices, toolchain {python, torch, transformers, shapeguard}}; optional: forked (true in a forked child)
 `compile`   n (counts from 1 in the process), kind, outcome, key, and by kind:
   region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
                 code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes;

@@ -59,6 +59,7 @@ class Reader:
 
     def _take_start(self, found: Process, event: Mapping[str, Any]) -> None:
         found.started = True
+        found.forked = bool(event.get("forked"))
         found.rank = int(event.get("rank", found.rank))
         found.world_size = int(event.get("world_size", 1))
         found.warmup_steps = int(event.get("warmup_steps", 2))

@@ -186,7 +186,7 @@ def _troubles(run: Run) -> tuple[Trouble, ...]:
             name = (note.code, note.message, note.site)
             times[name] = times.get(name, 0) + 1
     found = [Trouble(code=name[0], message=name[1], site=name[2], times=number) for name, number in times.items()]
-    cut = sorted({process.rank for process in run.processes if process.started and not process.end})
+    cut = sorted({process.rank for process in run.processes if process.started and not (process.end or process.forked)})
     for rank in cut:
         message = f"rank {rank} ended without a last line: it was killed or cut off, what it wrote until then is here"
         found.append(Trouble(code="cut-off", message=message))

@@ -152,6 +152,8 @@ class Process:
     rank: int = 0
     world_size: int = 1
     started: bool = False
+    forked: bool = False
+    """Forked from a process that had begun: such a one often ends without a word (`os._exit`), and that is no fault."""
     device: Mapping[str, object] = field(default_factory=dict)
     warmup_steps: int = 2
     compiles: list[Compile] = field(default_factory=list)

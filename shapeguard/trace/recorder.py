@@ -67,6 +67,7 @@ class Recorder:
         # The child's first event opens a file of its own; a worker that never compiles leaves none.
         os.close(self._file)
         self._count = 0
+        self._start["forked"] = True
         self._open()
 
     def _complete(self, event: dict[str, Any]) -> dict[str, Any]:

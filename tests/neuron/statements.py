@@ -518,6 +518,42 @@ def moving_modules(dev):
 
 
 @statement
+def moving_a_module_keeps_its_parameters(dev):
+    """Ties stay tied, and an optimizer made before the move trains what it holds."""
+    tied = nn.Sequential(nn.Embedding(8, 4), nn.Linear(4, 8, bias=False))
+    tied[1].weight = tied[0].weight
+    before = tied[0].weight
+    tied.to(dev)
+    layer = nn.Linear(4, 2)
+    with torch.no_grad():
+        layer.weight.fill_(0.5), layer.bias.fill_(0.1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    layer.to(dev)
+    layer(numbers(dev, 3, 4)).pow(2).mean().backward()
+    optimizer.step()
+    return tied[0].weight is tied[1].weight is before, len(list(tied.parameters())), layer.weight.detach()
+
+
+@statement
+def pickling(dev):
+    import pickle
+
+    x = numbers(dev, 3, 4)
+    back = pickle.loads(pickle.dumps({"x": x, "view": x[1:]}))
+    return back["x"], back["view"], back["x"].device.type == torch.device(dev).type
+
+
+@statement
+def padded_transformer_encoder(dev):
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    mask = torch.tensor([[False, False, False, True], [False, False, False, False]]).to(dev)
+    made(dev, encoder)
+    with torch.no_grad():
+        out = encoder(numbers(dev, 2, 4, 8), src_key_padding_mask=mask)
+    return out[1], out[0, :3]
+
+
+@statement
 def autocast(dev):
     model = made(dev, nn.Linear(4, 4))
     with torch.autocast(torch.device(dev).type, dtype=torch.bfloat16):

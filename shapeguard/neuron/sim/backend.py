@@ -169,4 +169,5 @@ def neuron_or_default(neuron: Backend) -> Callable[..., Any]:
 
         return lookup_backend("inductor")(graph, list(example_inputs))
 
+    choose.__name__ = NAME
     return choose

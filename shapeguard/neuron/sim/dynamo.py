@@ -82,7 +82,7 @@ def _is_ours(compiler: Any, backend: Backend) -> bool:
     seen = 0
     while compiler is not None and seen < 10:
         name = getattr(compiler, "compiler_name", None)
-        if compiler is backend or name == NAME or getattr(compiler, "__name__", "") == "choose":
+        if compiler is backend or name == NAME or getattr(compiler, "__name__", "") == NAME:
             return True
         compiler = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(compiler, "compiler_fn", None)
         seen += 1

@@ -16,6 +16,7 @@ from shapeguard.neuron.sim.counting import dtype_name, layout_of
 from shapeguard.neuron.sim.storage import origin_of
 
 _MAX_CONSTANTS = 50
+_LONGEST_WORD = 24
 _CONSTANT_GUARDS = ("CONSTANT_MATCH", "EQUALS_MATCH")
 _LENGTH_GUARDS = ("SEQUENCE_LENGTH", "LIST_LENGTH", "DICT_LENGTH", "TUPLE_ITERATOR_LEN")
 _LOCAL = re.compile(r"^L\['(\w+)'\](.*)$")
@@ -41,13 +42,12 @@ def describe(graph: fx.GraphModule, frame: FrameType | None) -> dict[str, Any]:
     """Give the facts of a region for its event."""
     scope = _Scope(frame)
     constants, training = _constants(frame, scope)
-    reason = frame.f_locals.get("recompile_reason") if frame is not None else None
     return {
         "inputs": _inputs(graph, scope),
         "origins": _origins(graph, scope),
         "instance": scope.instance,
         "constants": constants,
-        "guard": _shareable(str(reason)) if reason else "",
+        "guard": _guard(frame),
         "modes": {
             "grad": torch.is_grad_enabled(),
             "inference": torch.is_inference_mode_enabled(),
@@ -214,12 +214,32 @@ def _add_constant(name: str, scope: _Scope, found: dict[str, str], flags: set[bo
     value = scope.lookup(name)
     if name.endswith(".training") and isinstance(value, bool):
         flags.add(value)
-    elif "_modules[" not in name and isinstance(value, (bool, int, float)):
+    elif "_modules[" not in name and (isinstance(value, (bool, int, float)) or _is_word(value)):
         found[scope.readable(name)] = str(value)
+
+
+def _is_word(value: Any) -> bool:
+    """Tell whether a text is a switch ("mean", "left"); longer ones could be anybody's data and stay out."""
+    return isinstance(value, str) and value.isidentifier() and len(value) <= _LONGEST_WORD
 
 
 def _item(text: str) -> str | int:
     return text[1:-1] if text.startswith("'") else int(text)
+
+
+_SIZES = ("size mismatch", "stride mismatch", "dtype mismatch")
+
+
+def _guard(frame: FrameType | None) -> str:
+    """Give the guard that failed. Dynamo names one for each graph there is, the newest graph first.
+
+    A graph with these very shapes that another guard kept from use is the nearest one; only where all differ in shape
+    is a shape the reason.
+    """
+    facts = frame.f_locals if frame is not None else {}
+    reasons = [_shareable(str(reason)) for reason in facts.get("reasons") or [facts.get("recompile_reason")] if reason]
+    others = [reason for reason in reasons if not any(word in reason for word in _SIZES)]
+    return (others or reasons or [""])[0]
 
 
 def _shareable(guard: str) -> str:

@@ -10,7 +10,7 @@ from shapeguard.neuron.sim.storage import new_outer
 
 _CLASS: Any = torch.UntypedStorage
 _PLAIN: dict[str, Any] = {}
-_CHANGED = "copy_ clone resize_ nbytes cpu __getitem__ share_memory_ tolist __repr__".split()
+_CHANGED = "copy_ clone resize_ nbytes cpu __getitem__ share_memory_ tolist __repr__ _write_file _set_from_file".split()
 
 
 def apply(inner: torch.device) -> None:
@@ -88,6 +88,12 @@ def _cpu(self: Any) -> Any:
     return torch.UntypedStorage(_nbytes(self)).copy_(self)
 
 
+def _set_from_file(self: Any, *args: Any) -> Any:
+    there = torch.UntypedStorage(_nbytes(self))
+    there._set_from_file(*args)
+    return _copy_(self, there)
+
+
 def _share_memory_(self: Any, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("share_memory_: the storage is on neuron; move the tensor to the CPU first")
 
@@ -100,5 +106,7 @@ _METHODS = {
     "__getitem__": lambda self, index: _cpu(self)[index],
     "share_memory_": _share_memory_,
     "tolist": lambda self: list(_cpu(self)),
+    "_set_from_file": _set_from_file,
+    "_write_file": lambda self, *args: _cpu(self)._write_file(*args),
     "__repr__": lambda self: f"[simulated neuron storage of {_nbytes(self)} bytes]",
 }

@@ -47,6 +47,16 @@ def kernels(device: Device) -> dict[str, Kernel]:
         grown.view(-1)[: old.numel()] = old
         return set_source(self, new_outer(grown).untyped_storage(), 0, size, stride)
 
+    def is_shallow_copy_possible(self: Tensor, from_: Tensor) -> bool:
+        # `module.to("neuron")` then keeps its Parameter objects: tied weights stay tied, optimizers keep theirs.
+        return self.layout is torch.strided and from_.layout is torch.strided
+
+    def is_left_aligned(t: Tensor, mask: Tensor) -> bool:
+        # There are no nested tensors here: the encoder then takes the padded path.
+        return False
+
+    found["_has_compatible_shallow_copy_type"] = is_shallow_copy_possible
+    found["_nested_tensor_from_mask_left_aligned"] = is_left_aligned
     found["set_.source_Storage"] = set_storage
     found["set_.source_Tensor"] = set_tensor
     found["set_"] = set_nothing
