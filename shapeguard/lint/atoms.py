@@ -21,7 +21,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 # A text that is longer is no setting.
@@ -171,10 +170,15 @@ class _Walk:
             yield "[~]"
 
 
-@cache
+_fields: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
+
+
 def _inner(kind: type[ast.AST]) -> tuple[str, ...]:
     """Give the fields that may hold code."""
-    return () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _LEAVES)
+    found = _fields.get(kind)
+    if found is None:
+        found = _fields[kind] = tuple(name for name in kind._fields if name not in _LEAVES)
+    return found
 
 
 def atoms(tree: ast.Module) -> Iterator[str]:
