@@ -83,7 +83,7 @@ def _batch(track: Track, place: Place) -> Remedy:
             pattern=pattern, rules=("SG304",), advice="drop the last batch (drop_last=True) or pad it to the full size"
         )
     return Remedy(
-        pattern=pattern, advice="use one batch size: drop a short batch or pad it with rows that do not count"
+        pattern=pattern, advice="keep this size the same: drop a short batch, or fill it up with rows that do not count"
     )
 
 

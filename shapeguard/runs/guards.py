@@ -51,7 +51,9 @@ def from_guard(guard: str) -> Change:
 
 
 def _path(match: re.Match[str]) -> str:
-    return (match["local"] or match["plain"] or "") + match["rest"].replace("['", ".").replace("']", "")
+    path = (match["local"] or match["plain"] or "") + match["rest"].replace("['", ".").replace("']", "")
+    # Dynamo puts the whole name in quotes of its own; keyword arguments are known by their names.
+    return path.rstrip("'").removeprefix("kwargs.")
 
 
 def _number(text: str) -> int | str:
