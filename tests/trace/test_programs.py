@@ -55,7 +55,9 @@ def keys(run: Traced) -> tuple[list[str], list[tuple[str, int]]]:
 def test_the_output_sequence_on_the_device_grows_by_one_signature_a_step(tmp_path: Path) -> None:
     run = trace(tmp_path, SCRIPTS / "generate_on_device.py")
     (cat,) = (row for row in run.summary["eager_ops"] if row["op"] == "cat")
-    (cause,) = (c for c in run.summary["causes"] if c.get("input", "").startswith("tensors[0]") and "SG201" in c["rules"])
+    (cause,) = (
+        c for c in run.summary["causes"] if c.get("input", "").startswith("tensors[0]") and "SG201" in c["rules"]
+    )
     # 20 tokens after a prompt of 16: the sequence is joined at lengths 16 to 35.
     assert cause["values"] == list(range(16, 36))
     assert cat["growing"]
