@@ -135,6 +135,8 @@ def command(
     except (ShapeguardError, OSError) as error:
         _say(f"error: {error}")
         return code or 2
+    if code and not traced.exit_code:
+        _say(f"exit {code}: --fail-on {fail_on}")
     return code
 
 
