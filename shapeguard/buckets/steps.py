@@ -34,7 +34,9 @@ def cut(
     for bucket in sorted(dealt, reverse=True):
         # What came from smaller buckets stands at the end.
         num_own = min(own[bucket], len(dealt[bucket]))
-        steps += _steps(bucket, dealt[bucket], batch_sizes[bucket], world_size=world_size, own=num_own)
+        sizes = _sizes(len(dealt[bucket]), batch_sizes[bucket], world_size, level=move)
+        full = batch_sizes[bucket] * world_size
+        steps += _steps(bucket, dealt[bucket], sizes, world_size=world_size, full=full, own=num_own)
     return steps
 
 
@@ -73,19 +75,29 @@ def _is_enough(num_rows: int, batch_size: int, world_size: int) -> bool:
     return _lacking(num_rows, batch_size, world_size) == 0
 
 
-def _steps(bucket: int, rows: Sequence[int], batch_size: int, *, world_size: int, own: int) -> list[Step]:
-    """Deal the rows out, so that ranks differ by at most one row in a step."""
-    if not rows:
-        return []
+def _sizes(num_rows: int, batch_size: int, world_size: int, *, level: bool) -> list[int]:
+    """Give how many rows each step has, all ranks together; the last one is short.
+
+    With `level` the last full step gives rows away, so that every rank of the last one has some; without it, full steps
+    stay full, for a caller that drops the short one.
+    """
     full = batch_size * world_size
-    num_steps = -(-len(rows) // full)
+    num_steps = -(-num_rows // full)
     sizes = [full] * num_steps
-    sizes[-1] = len(rows) - full * (num_steps - 1)
-    if num_steps > 1 and sizes[-1] < world_size:
-        # The last full step gives rows away, so that every rank of the last one has some.
+    if not sizes:
+        return []
+    sizes[-1] = num_rows - full * (num_steps - 1)
+    if level and num_steps > 1 and sizes[-1] < world_size:
         given = min(world_size - sizes[-1], max(0, full - world_size))
         sizes[-2] -= given
         sizes[-1] += given
+    return sizes
+
+
+def _steps(
+    bucket: int, rows: Sequence[int], sizes: Sequence[int], *, world_size: int, full: int, own: int
+) -> list[Step]:
+    """Deal the rows out, so that ranks differ by at most one row in a step."""
     steps = []
     start = 0
     for size in sizes:
