@@ -133,7 +133,7 @@ def test_of_two_writers_at_once_one_is_told(remote: Remote) -> None:
     barrier = threading.Barrier(4)
 
     def write(data: bytes) -> None:
-        barrier.wait()
+        barrier.wait(timeout=60)
         wrote.append(remote.write(NAME, data, expect=ABSENT))
 
     threads = [threading.Thread(target=write, args=(bytes([n]) * 100,)) for n in range(4)]
@@ -214,7 +214,7 @@ def test_two_who_push_at_once_lose_nothing(shapeguard: Shapeguard, url: str, tmp
     barrier = threading.Barrier(4)
 
     def send(number: int) -> None:
-        barrier.wait()
+        barrier.wait(timeout=60)
         push(plans[number], open_remote(url))
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
@@ -269,12 +269,15 @@ def test_several_who_pull_into_one_place_at_once_all_succeed(
     there, other = tmp_path / "there", tmp_path / "other"
     failures: list[BaseException] = []
     barrier = threading.Barrier(4)
+    with GraphCache(other):
+        pass  # made once, so that the four race for the pull and not for the database
 
     def fetch() -> None:
         try:
             remote = open_remote(url)
             with GraphCache(other) as store:
-                barrier.wait()
+                # With a limit: one that failed before must not keep the others waiting.
+                barrier.wait(timeout=60)
                 pull(plan_pull(remote, store, neff_dir=there), remote, store, neff_dir=there)
         except BaseException as error:
             failures.append(error)
