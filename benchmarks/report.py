@@ -50,9 +50,7 @@ def main() -> int:
         path = write(Path(scratch))
         reading = median_s(lambda: [json.loads(line) for line in path.open()])
         judging = median_s(lambda: summarise(read_run(Path(scratch))))
-    print(
-        f"{NUM_EVENTS} events: reading {reading:.2f} s, reading and judging {judging:.2f} s, {judging / reading:.1f} times"
-    )
+    print(f"{NUM_EVENTS} events: JSON {reading:.2f} s, judged {judging:.2f} s, {judging / reading:.1f} times")
     return 0
 
 
