@@ -36,8 +36,7 @@ def watch(recorder: Recorder) -> None:
 
 def _note(recorder: Recorder, iterator: Any, batch: Any) -> None:
     collator = _site_of(recorder, iterator._collate_fn)
-    loader = getattr(iterator, "_shapeguard_loader", None)
-    loader = loader or _loader_site(iterator)
+    loader = _loader_site(iterator)
     owners = []
     if collator:
         owners.append({"role": "collate", **collator})

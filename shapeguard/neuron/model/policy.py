@@ -31,8 +31,6 @@ class Policy:
     """`dynamic=None`: 2.14 recompiles for each new shape; the source of April 2026 failed on the second one."""
     copies_cpu_inputs: bool = True
     """A compiled region moves inputs that are on the host (`TORCH_NEURONX_DYNAMO_DISABLE_CPU_AUTOCOPY=1`: raises)."""
-    concatenates: bool = False
-    """`TORCH_NEURONX_ENABLE_CONCATENATION=1`: more graphs, which depend on timing and are not simulated."""
 
     def suffix(self, opt_level: str) -> str:
         """Give what the compiler adds to every key."""
@@ -61,5 +59,4 @@ def from_environment(environ: Mapping[str, str], *, target: str = "trn2") -> Pol
         checks_bounds=not is_on("TORCH_NEURONX_SKIP_OP_PRECONDITIONS"),
         recompiles_on_second_shape=environ.get("SHAPEGUARD_SIM_SECOND_SHAPE", "recompile") != "fail",
         copies_cpu_inputs=not is_on("TORCH_NEURONX_DYNAMO_DISABLE_CPU_AUTOCOPY"),
-        concatenates=is_on("TORCH_NEURONX_ENABLE_CONCATENATION"),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -46,9 +45,8 @@ def _enter(device: Device, value: Any) -> Any:
 def _on_inner(graph: fx.GraphModule, device: Device) -> fx.GraphModule:
     """Give a copy of the graph in which the device is the inner one and literal tensors are inner ones."""
     root = torch.nn.Module()
-    nodes = copy.copy(graph.graph)
     replaced = fx.Graph()
-    output = replaced.graph_copy(nodes, {})
+    output = replaced.graph_copy(graph.graph, {})
     replaced.output(output)
     for node in replaced.nodes:
         node.args = fx.node.map_aggregate(node.args, lambda value: _place(value, device))

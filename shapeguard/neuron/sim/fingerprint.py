@@ -30,12 +30,14 @@ def digest(text: str) -> str:
 
 
 def _lines(module: fx.GraphModule, numbers: dict[fx.Node, str]) -> Iterable[str]:
+    num_inputs = 0
     for node in module.graph.nodes:
         if node.op == "placeholder":
             continue
         for used in node.all_input_nodes:
             if used not in numbers:
-                numbers[used] = f"i{sum(name.startswith('i') for name in numbers.values())}"
+                numbers[used] = f"i{num_inputs}"
+                num_inputs += 1
                 yield f"{numbers[used]} = input {_meta(used)}"
         if node.op == "output":
             yield f"return {_value(node.args[0], numbers)}"

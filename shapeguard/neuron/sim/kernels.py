@@ -38,7 +38,7 @@ def table_kernels(device: Device) -> dict[str, Kernel]:
         kernels[name] = hide_from_dynamo(_kernel(op, plan, device))
         for other in _structured_siblings(op):
             if short_name(other) not in REGISTERED:
-                make = _inplace_as_out if _writes_self(other) else _functional_as_out
+                make = _inplace if _writes_self(other) else _functional_as_out
                 kernels[short_name(other)] = hide_from_dynamo(make(other, plan, device))
     return kernels
 
@@ -216,17 +216,5 @@ def _functional_as_out(op: Op, plan: Plan, device: Device) -> Kernel:
             return outer
         count(plan, args, kwargs)
         return leave(result)
-
-    return kernel
-
-
-def _inplace_as_out(op: Op, plan: Plan, device: Device) -> Kernel:
-    run, enter, count = runner(device, op), device.enter, device.counter.eager
-    enter_all = entry(op, device)
-
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        run(*enter_all(args), **{k: enter(v) for k, v in kwargs.items()})
-        count(plan, args, kwargs, args[0])
-        return args[0]
 
     return kernel
