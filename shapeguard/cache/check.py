@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shapeguard.cache import codec
-from shapeguard.cache.border import border
+from shapeguard.cache.border import UnavailableError, border
 from shapeguard.cache.disk import RAW
 from shapeguard.cache.insides import DATABASE, Row, Rows, salvage
 from shapeguard.cache.location import prepare
@@ -34,11 +34,16 @@ class Trouble:
 
 
 def check(folder: Path, *, repair: bool = False) -> list[Trouble]:
-    """Look at every row of the cache; with `repair`, mend it so that a second look finds nothing."""
+    """Look at every row of the cache; with `repair`, mend it so that a second look finds nothing.
+
+    Raises `UnavailableError` where another process holds it or it cannot be written: it may be whole, so it stays.
+    """
     store = prepare(folder).resolve()
     try:
         with border(folder):
             rows = Rows(store)
+    except UnavailableError:
+        raise
     except CacheError as error:
         if repair:
             return [_replaced(folder, store, error.message)]
@@ -48,6 +53,8 @@ def check(folder: Path, *, repair: bool = False) -> list[Trouble]:
             broken = rows.damages()
             if not broken:
                 return _rows(rows, repair=repair)
+    except UnavailableError:
+        raise
     except CacheError as error:
         broken = [error.message]
     finally:
@@ -117,11 +124,12 @@ def _record(key: str, value: Any) -> GraphRecord:
 
 def _replaced(folder: Path, store: Path, reason: str) -> Trouble:
     """Save the records that can be read into a new database, and set the broken one aside."""
-    aside = _aside(store)
-    for suffix in _FILES:
-        path = store / f"{DATABASE}{suffix}"
-        if os.path.lexists(path):
-            path.rename(aside / path.name)
+    with border(folder):
+        aside = _aside(store)
+        for suffix in _FILES:
+            path = store / f"{DATABASE}{suffix}"
+            if os.path.lexists(path):
+                path.rename(aside / path.name)
     with GraphCache(folder) as cache:
         num_saved = cache.put_many(_salvaged(aside / DATABASE))
     done = f"{num_saved} records saved into a new one, the old one is in {aside.name}"

@@ -131,6 +131,26 @@ def test_a_database_that_another_holds_is_said_in_the_end(home: Path, monkeypatc
         cache.put(record(2))
 
 
+def test_repair_leaves_a_database_that_another_holds_where_it_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from shapeguard.cache import insides
+    from shapeguard.cache.border import UnavailableError
+    from shapeguard.cache.check import check
+
+    folder = filled(home / "cache", record(1))
+    monkeypatch.setattr(insides, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(insides.Rows.__init__, "__kwdefaults__", {"timeout": 0.1})
+    holder = sqlite3.connect(folder / "v1" / "cache.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(UnavailableError):
+        check(folder, repair=True)
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert not list((folder / "v1").glob("broken-*"))
+    assert check(folder, repair=True) == []
+    with GraphCache(folder) as cache:
+        assert cache.get(record(1).key.id) is not None
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_a_file_system_without_locks_is_said(home: Path) -> None:
     library = home / "no_locks.so"
