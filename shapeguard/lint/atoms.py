@@ -7,25 +7,29 @@
 `*okeniz`    a name with this in it: some tokenizer; `*collat` alike: something that makes batches
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
 `name='*'`   the same with any text; `name=CONST` with a name in capitals; `name=.X` with an attribute
-`=name`      an assignment or keyword whose value is that name or attribute
+`=name`      an assignment or keyword whose value is that name or attribute, or its import under another name
 `class(X`    a class that inherits from `X`; `max(len` a `max(len(x) for x in y)`
 `{name`      a key of a dict; `[name` one that is set
+`'text'`     a short text that may go somewhere: not one side of a comparison, nor a dtype
+`torch:name` a name that is imported from torch, or reached through one that is; `_:name` through any other
+`partial<f`  what a `partial` binds
 `f(name`     a call of `f` with that keyword; `f(**` one that unpacks a dict which has a name of its own
 `(name`      any call with that keyword; `(name=True` with that constant, `(name=` with anything else
 `^torch`     the package is imported, by its full name
 `*compiled`  what `torch.compile` gave is called by its name; `[~]` a subscript by what may be a mask
+`*forward`   a class with a `forward`; `@compile` a function under `compile`; `compile()` as any other call
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from shapeguard.lint.masks import Masks
+
 # A text that is longer is no setting.
 _SHORT = 40
-_MASK = re.compile(r"mask|keep|valid|select|where|nan")
 _LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "level", "kind", "type_comment", "is_async", "simple"})
 _PARTS = ("okeniz", "collat")
 
@@ -40,6 +44,13 @@ class _Walk:
         """(callee, name) of each `f(**name)`."""
         self.compiled: set[str] = set()
         self.run: set[str] = set()
+        self.compared: set[int] = set()
+        """Constants that go nowhere."""
+        self.masks = Masks()
+        self.chains: set[tuple[str, str]] = set()
+        """First and last name of each attribute."""
+        self.modules: dict[str, set[str]] = {}
+        """Names that are imported, with the packages they come from."""
 
     def atoms(self, tree: ast.Module) -> Iterator[str]:
         todo: list[ast.AST] = [tree]
@@ -61,9 +72,15 @@ class _Walk:
                 yield f"{callee}(**"
         if self.compiled & self.run:
             yield "*compiled"
+        if self.masks.are_read:
+            yield "[~]"
+        for first, last in self.chains:
+            packages = self.modules.get(first, ("_",)) if first not in self.assigned else (*self.modules.get(first, ()), "_")
+            yield from (f"{package}:{last}" for package in packages)
 
     def attribute(self, node: Any) -> Iterator[str]:
         yield from _named(node.attr)
+        self.chains.add((_root(node), node.attr))
         owner = _last(node.value)
         yield f"{owner}.{node.attr}"
         if "okeniz" in owner:
@@ -83,10 +100,14 @@ class _Walk:
             self.called.add(id(func))
             if last in ("update", "setdefault"):
                 self.assigned.add(_last(func.value))
+                yield from _default(node)
         if not _is_super(func):
             yield f"{last}()"
+        self.masks.call(node, last)
         if last == "max" and node.args and _is_of_lengths(node.args[0]):
             yield "max(len"
+        if last == "partial" and node.args:
+            yield f"partial<{_last(node.args[0])}"
         yield from self._arguments(last, node)
 
     def _arguments(self, last: str, node: Any) -> Iterator[str]:
@@ -107,12 +128,34 @@ class _Walk:
 
     def keyword(self, node: Any) -> Iterator[str]:
         if node.arg is not None:
+            self._goes(node.arg, node.value)
             yield from _named(node.arg)
             yield from _given(node.arg, node.value)
+
+    def _goes(self, name: str, value: ast.expr | None) -> None:
+        # "auto" is a word of dtypes too.
+        if isinstance(value, ast.Constant) and "dtype" in name:
+            self.compared.add(id(value))
 
     def constant(self, node: Any) -> Iterator[str]:
         if isinstance(node.value, str) and len(node.value) <= _SHORT:
             yield node.value
+            if id(node) not in self.compared:
+                yield f"'{node.value}'"
+
+    def compare(self, node: Any) -> Iterator[str]:
+        self.masks.compare(node)
+        for side in (node.left, *node.comparators):
+            self.compared.update(map(id, side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else (side,)))
+        yield from ()
+
+    def test(self, node: Any) -> Iterator[str]:
+        self.masks.asks(node)
+        yield from ()
+
+    def operation(self, node: Any) -> Iterator[str]:
+        self.masks.operation(node)
+        yield from ()
 
     def dict(self, node: Any) -> Iterator[str]:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -123,23 +166,29 @@ class _Walk:
     def function(self, node: Any) -> Iterator[str]:
         if any(_is_compile(decorator) for decorator in getattr(node, "decorator_list", ())):
             self.compiled.add(node.name)
+            yield "@compile"
         yield from _named(getattr(node, "name", ""))
         args = node.args
         plain = [*args.posonlyargs, *args.args]
-        for arg, default in zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True):
+        pairs = [*zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)]
+        for arg, default in (*pairs, *zip(args.kwonlyargs, args.kw_defaults, strict=True)):
+            self._goes(arg.arg, default)
             yield from _given(arg.arg, default)
-        for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-            yield from _given(arg.arg, default)
+        self.masks.made |= {arg.arg for arg in (*plain, *args.kwonlyargs)}
 
     def klass(self, node: Any) -> Iterator[str]:
         yield from _named(node.name)
         yield from (f"class({_last(base)}" for base in node.bases)
+        if any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body):
+            yield "*forward"
 
     def assign(self, node: Any) -> Iterator[str]:
         made = node.value is not None and _is_compile(node.value)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if made:
                 self.compiled.add(_last(target))
+            self.masks.assign(target, node.value)
+            self._goes(_last(target), node.value)
             if isinstance(target, ast.Name):
                 self.assigned.add(target.id)
                 yield from _given(target.id, node.value)
@@ -155,19 +204,26 @@ class _Walk:
 
     def imports(self, node: Any) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                package = node.module.split(".")[0] if node.module and not node.level else "."
+                self.modules.setdefault(alias.asname or alias.name, set()).add(package)
+                if alias.asname is not None:
+                    yield f"={alias.name}"
             if node.module and not node.level:
                 yield from node.module.split(".")
-                yield f"^{node.module.split('.')[0]}"
-            yield from (f"{node.module}:{alias.name}" for alias in node.names)
+                root = node.module.split(".")[0]
+                yield f"^{root}"
+                yield from (f"{root}:{alias.name}" for alias in node.names)
         for alias in node.names:
             yield from alias.name.split(".")
             if isinstance(node, ast.Import):
-                yield f"^{alias.name.split('.')[0]}"
+                root = alias.name.split(".")[0]
+                self.modules.setdefault(alias.asname or root, set()).add(root)
+                yield f"^{root}"
 
     def subscript(self, node: Any) -> Iterator[str]:
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if any(isinstance(part, (ast.Compare, ast.UnaryOp, ast.BinOp)) or _MASK.search(_last(part)) for part in parts):
-            yield "[~]"
+        self.masks.subscript(node)
+        yield from ()
 
 
 _fields: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
@@ -192,6 +248,12 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _named(name: str) -> Iterator[str]:
     yield name
     for part in _PARTS:
@@ -209,6 +271,13 @@ def _is_compile(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return _last(node.func) == "compile" or any(_last(arg) == "compile" for arg in node.args[:1])
     return _last(node) == "compile"
+
+
+def _default(node: ast.Call) -> Iterator[str]:
+    """`d.setdefault("key", value)`."""
+    if len(node.args) == 2 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+        yield f"[{node.args[0].value}"
+        yield from _given(node.args[0].value, node.args[1])
 
 
 def _is_super(func: ast.expr) -> bool:
@@ -244,7 +313,17 @@ _GIVERS: dict[type, Callable[[_Walk, Any], Iterator[str]]] = {
     ast.ClassDef: _Walk.klass,
     ast.Assign: _Walk.assign,
     ast.AnnAssign: _Walk.assign,
+    ast.NamedExpr: _Walk.assign,
     ast.Import: _Walk.imports,
     ast.ImportFrom: _Walk.imports,
     ast.Subscript: _Walk.subscript,
+    ast.Compare: _Walk.compare,
+    ast.If: _Walk.test,
+    ast.While: _Walk.test,
+    ast.Assert: _Walk.test,
+    ast.IfExp: _Walk.test,
+    ast.BoolOp: _Walk.test,
+    ast.comprehension: _Walk.test,
+    ast.UnaryOp: _Walk.operation,
+    ast.BinOp: _Walk.operation,
 }

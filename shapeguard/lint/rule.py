@@ -33,6 +33,22 @@ IMPORTS = tuple(
 )
 """Words of an import of what has `generate()`, as opposed to one in a text or in an example after `>>>`."""
 
+def imported(package: str, *names: str) -> Groups:
+    """Atoms of a name that comes from the package: imported as such, by a star, or reached through a module."""
+    found: Groups = ()
+    for name in names:
+        found += ((f"{package}:{name}",), (f"_:{name}", f"^{package}"), (f"{package}:*", name))
+    return found
+
+
+def both(*choices: Groups) -> Groups:
+    """Give the groups that hold one group of each choice."""
+    found: Groups = ((),)
+    for choice in choices:
+        found = tuple((*left, *right) for left in found for right in choice)
+    return found
+
+
 ONLY_TRANSFORMERS = "cache_implementation"
 """A setting that no other library's `generate()` has: it shows transformers where the file imports none."""
 SHOWS_TRANSFORMERS = ("^transformers", f"generate({ONLY_TRANSFORMERS}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Groups, Rule
+from shapeguard.lint.rule import Groups, Rule, both
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -49,15 +49,13 @@ class DeviceMapAuto(Rule):
     message = '`device_map="{}"` does not see Neuron: the model loads on the CPU; use `device_map="neuron"`'
     triggers = tuple(("device_map", word) for word in ("auto", "balanced", "sequential"))
     gate: ClassVar[Groups] = tuple((f"(device_map={word!r}", made) for word in WORDS for made in LOADERS)
-    gate += tuple(("(device_map=", word, made) for word in WORDS for made in LOADERS)
-    gate += tuple(
-        (f"{made}(**", given, word)
-        for word in WORDS
-        for made in (*LOADERS, "partial")
-        for given in ("{device_map", "[device_map", "(device_map")
+    gate += tuple(("(device_map=", f"'{word}'", made) for word in WORDS for made in LOADERS)
+    gate += both(
+        tuple((f"{made}(**",) for made in (*LOADERS, "partial")),
+        (("{device_map",), ("[device_map",), ("(device_map",)),
+        tuple((f"'{word}'",) for word in WORDS),
     )
-    gate += tuple(("{device_map", how, word) for word in WORDS for how in ("(model_init_kwargs", "(model_kwargs"))
-
+    gate += tuple(("{device_map", how, f"'{word}'") for word in WORDS for how in ("(model_init_kwargs", "(model_kwargs"))
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model."""
         if call.method in LOADERS:

@@ -43,7 +43,7 @@ class DeviceMapBesideRanks(Rule):
     triggers = (("distributed_config", "device_map"), ("DistributedConfig", "nprocs"))
     gate = (
         ("(distributed_config", "(device_map"),
-        ("from_pretrained(**", "distributed_config"),
+        *(("from_pretrained(**", f"{how}distributed_config") for how in "({["),
         ("DistributedConfig()", "(nprocs"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Groups, Rule
+from shapeguard.lint.rule import Groups, Rule, both, imported
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -55,10 +55,9 @@ class CollatorToLongest(Rule):
         ("pad_sequence",),
         ("collat", "max(", "len("),
     )
-    gate: ClassVar[Groups] = tuple((f"{name}()", "^transformers") for name in (*COLLATORS, "Trainer", "Seq2SeqTrainer"))
-    gate += tuple((name, "^transformers", "partial()") for name in COLLATORS) + tuple((f"={n}",) for n in COLLATORS)
-    gate += tuple((f"{name}()", "^transformers", "{input_ids", "__getitem__") for name in LM_COLLATORS)
-    gate += (("pad_sequence", "*collat"), ("max(len", "*collat"))
+    gate: ClassVar[Groups] = imported("transformers", *COLLATORS, "Trainer", "Seq2SeqTrainer")
+    gate += both(imported("transformers", *LM_COLLATORS), (("{input_ids", "__getitem__"),))
+    gate += (*both(imported("torch", "pad_sequence"), (("*collat",),)), ("max(len", "*collat"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at collators, at `Trainer`, and at what collate functions do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Groups, Rule
+from shapeguard.lint.rule import Groups, Rule, both, imported
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -53,13 +53,23 @@ class RaggedLastBatch(Rule):
     code = "SG304"
     message = "the short last batch has a shape of its own; set `drop_last=True`"
     triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
-    gate: ClassVar[Groups] = (("StatefulDataLoader",), ("=DataLoader", "^torch"), ("DataLoader", "partial()"))
-    gate += tuple((f"{name}()", "^torch") for name in ("DataLoader", "BatchSampler"))
-    gate += tuple((f"{name}()",) for name in (*ARGUMENTS, *TRL_ARGUMENTS))
-    gate += tuple(
-        (name, how) for name in ARGUMENTS for how in ("parse_dict()", "partial()", *(f"={n}" for n in ARGUMENTS))
+    gate: ClassVar[Groups] = both(
+        (*imported("torch", "DataLoader", "BatchSampler"), *imported("torchdata", "StatefulDataLoader")),
+        tuple(
+            (how.format(name),)
+            for name in ("DataLoader", "BatchSampler", "StatefulDataLoader")
+            for how in ("{}()", "={}", "partial<{}", "class({}")
+        ),
     )
-    gate += tuple((f"class({name}",) for name in (*ARGUMENTS, *TRL_ARGUMENTS))
+    gate += both(
+        (*imported("transformers", *ARGUMENTS), *imported("trl", *TRL_ARGUMENTS)),
+        tuple(
+            (how.format(name),)
+            for name in (*ARGUMENTS, *TRL_ARGUMENTS)
+            for how in ("{}()", "={}", "partial<{}", "class({}")
+        )
+        + (("parse_dict()",),),
+    )
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at loaders, batch samplers and training arguments."""

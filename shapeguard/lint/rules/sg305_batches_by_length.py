@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Groups, Rule
+from shapeguard.lint.rule import Groups, Rule, imported
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -41,7 +41,7 @@ class BatchesByLength(Rule):
     message = "batches grouped by length differ in length on purpose"
     triggers = (("group_by_length",), ("batch_rebalance",), ("LengthGroupedSampler",), ("BatchRebalanceSampler",))
     gate: ClassVar[Groups] = (("(group_by_length",), ("group_by_length=True",), ("train_sampling_strategy='*'",))
-    gate += (("train_sampling_strategy=CONST",), *((f"{name}()", "^transformers") for name in SAMPLERS))
+    gate += (("train_sampling_strategy=CONST",), *imported("transformers", *SAMPLERS))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and samplers."""

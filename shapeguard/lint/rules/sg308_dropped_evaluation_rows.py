@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from shapeguard.core.finding import Severity
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Groups, Rule, both, imported
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -48,6 +48,10 @@ class DroppedEvaluationRows(Rule):
     message = "`dataloader_drop_last=True` also drops the last rows of the evaluation set: the score leaves them out"
     severity = Severity.NOTE
     triggers = (("dataloader_drop_last", "eval_dataset"), ("dataloader_drop_last", ".predict("))
+    gate: ClassVar[Groups] = both(
+        (*imported("transformers", "TrainingArguments", "Seq2SeqTrainingArguments"), *imported("trl", *CONFIGS)),
+        (("dataloader_drop_last",),),
+    )
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments that meet a `Trainer` with an evaluation set."""

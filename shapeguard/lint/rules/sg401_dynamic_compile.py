@@ -52,7 +52,7 @@ class DynamicCompile(Rule):
     gate: ClassVar[Groups] = (
         ("(dynamic=True", "compile"),
         ("(dynamic=", "dynamic=True", "compile"),
-        ("compile(**", "dynamic"),
+        *(("compile(**", f"{how}dynamic") for how in "({["),
     )
     gate += (("TorchDynamoPlugin(dynamic",), ("CompileConfig(dynamic", "^transformers"), ("dynamic=CONST", "compile"))
     gate += (("assume_static_by_default",), *((name,) for name in MARKS))

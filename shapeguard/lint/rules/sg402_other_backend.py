@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from shapeguard.core.finding import Severity
-from shapeguard.lint.rule import Groups, Rule
+from shapeguard.lint.rule import Groups, Rule, both, imported
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -28,6 +28,7 @@ OTHER_NAMES = frozenset(
         "TVM",
     }
 )
+WORDS = ("backend", "mode")
 MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -81,12 +82,17 @@ class OtherBackend(Rule):
         "DynamoPlugin",
         "CompileConfig",
     )
-    gate: ClassVar[Groups] = tuple(("torch:compile", word) for word in ("(backend", "(mode"))
-    gate += tuple(
-        (f"{made}({word}", "compile") for made in ("compile", "partial") for word in ("backend", "mode", "**")
+    gate: ClassVar[Groups] = both(
+        imported("torch", "compile"),
+        (
+            *((f"compile({word}",) for word in WORDS),
+            *(("=compile", f"({word}") for word in WORDS),
+            *(("compile(**", f"{how}{word}") for how in "({[" for word in WORDS),
+            *(("partial<compile", f"{how}{word}") for how in "({[" for word in WORDS),
+        ),
     )
     gate += (
-        ("CompileConfig(backend", "^transformers"),
+        *both(imported("transformers", "CompileConfig"), (("(backend",), ("CompileConfig(**",))),
         *((f"{how}torch_compile_backend",) for how in "({["),
     )
     gate += tuple(

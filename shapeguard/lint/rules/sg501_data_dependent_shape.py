@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from shapeguard.lint.rule import Groups, Rule
+from shapeguard.lint.rule import Groups, Rule, both, imported
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
@@ -64,10 +64,9 @@ class DataDependentShape(Rule):
         ("import compile", "torch"),
     )
     triggers += (("def forward", "neuron"), ("def forward", ".compile()"))
-    gate: ClassVar[Groups] = tuple(
-        (made, shape)
-        for made in ("torch.compile", "torch:compile", "compile()", "neuron")
-        for shape in (*(f"{name}()" for name in (*METHODS, "where", "repeat_interleave")), "[~]")
+    gate: ClassVar[Groups] = both(
+        (*imported("torch", "compile"), ("*forward", "compile()"), ("*forward", "neuron")),
+        tuple((shape,) for shape in (*(f"{name}()" for name in (*METHODS, "where", "repeat_interleave")), "[~]")),
     )
 
     @property
