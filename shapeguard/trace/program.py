@@ -67,7 +67,8 @@ def _script(words: Sequence[str]) -> Program:
 
 
 def _command(words: Sequence[str]) -> Program:
-    found = shutil.which(words[0])
+    # Commands such as torchrun lie beside this Python, whose environment need not be activated.
+    found = shutil.which(words[0]) or shutil.which(words[0], path=str(Path(sys.executable).parent))
     if found is None:
         hint = "give a `.py` file without `--`, or check the name" if not words[0].endswith(".py") else "leave out `--`"
         raise UsageError(f"there is no command {words[0]}", hint=hint)
@@ -78,7 +79,8 @@ def _command(words: Sequence[str]) -> Program:
     elif line:
         _reject_isolated(line)
     interpreter = line[0] if line else ""
-    return Program(argv=tuple(words), shown=("--", *words), name=_name(_subject(words)), interpreter=interpreter)
+    argv = (found if shutil.which(words[0]) is None else words[0], *words[1:])
+    return Program(argv=argv, shown=("--", *words), name=_name(_subject(words)), interpreter=interpreter)
 
 
 def _first_line(path: str) -> list[str]:

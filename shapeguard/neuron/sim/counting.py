@@ -20,7 +20,7 @@ from shapeguard.neuron.model.tables import BY_VALUE
 Tensor = torch.Tensor
 
 # Facts 1.1: dropped from the keywords of every key.
-_NOT_IN_KEY = frozenset({"device", "pin_memory", "memory_format", "layout", "requires_grad", "non_blocking"})
+NOT_IN_KEY = frozenset({"device", "pin_memory", "memory_format", "layout", "requires_grad", "non_blocking"})
 _DTYPE_NAMES: dict[torch.dtype, str] = {}
 
 
@@ -47,7 +47,7 @@ def spec_of(tensor: Tensor) -> Spec:
 class Plan:
     """What has to be known of one overload to key its calls quickly; made once."""
 
-    __slots__ = ("by_name", "by_value", "name", "names")
+    __slots__ = ("by_name", "by_value", "name", "names", "seen")
 
     def __init__(self, op: torch._ops.OpOverload, name: str) -> None:
         self.name = name
@@ -55,6 +55,8 @@ class Plan:
         self.names = tuple(argument.name for argument in op._schema.arguments)
         self.by_value = tuple(argument in values for argument in self.names)
         self.by_name = values
+        self.seen: set[Any] = set()
+        """Quick keys of the calls that have been counted; those of one plan are made in one way."""
 
 
 class Counter:
@@ -68,7 +70,6 @@ class Counter:
         self.executed: set[str] = set()
         self.fallbacks: dict[str, list[int]] = {}
         """Operator → calls, bytes."""
-        self._seen: set[Any] = set()
         self._is_paused = False
 
     @contextmanager
@@ -82,15 +83,19 @@ class Counter:
 
     def eager(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None = None) -> None:
         """Note one call of a registered operator."""
+        quick = _quick(plan, args, kwargs, out)
+        if quick not in plan.seen:
+            self.first(plan, quick, args, kwargs, out)
+
+    def first(
+        self, plan: Plan, quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None = None
+    ) -> None:
+        """Note a call whose quick key the plan has not seen."""
         if self._is_paused:
             return
-        quick = _quick(plan, args, kwargs, out)
-        if quick in self._seen:
-            return
-        self._seen.add(quick)
-        if _is_empty(args):
-            return
-        self.note(describe(plan, args, kwargs, out))
+        plan.seen.add(quick)
+        if not _is_empty(args):
+            self.note(describe(plan, args, kwargs, out))
 
     def note(self, call: Call) -> None:
         """Note a call that the model knows: what runs before it, itself, what runs beside it."""
@@ -150,15 +155,37 @@ class Counter:
             }
         )
 
-    def collective(self, op: str, args: tuple[Any, ...]) -> None:
-        """Note an eager collective: a graph for each operator, shapes, dtypes and replica groups (facts 1.6)."""
+    def collective(
+        self, op: str, args: tuple[Any, ...], *, groups: str = "", reduction: str = "", certainty: str = ""
+    ) -> None:
+        """Note an eager collective: a graph for each operator, shapes, dtypes, replica groups, reduction (facts 1.6).
+
+        An input that isn't contiguous is made so by a kernel of its own (facts 1.2).
+        """
         if self._is_paused:
             return
-        values = tuple((f"{index}", _argument(value, False)) for index, value in enumerate(args) if _has_tensor(value))
-        text = eager.key(Call(op=op, arguments=values), self.policy)
+        values: list[tuple[str, Argument]] = []
+        for index, value in enumerate(args):
+            if _has_tensor(value):
+                values.append((f"{index}", self._laid_out(_argument(value, False))))
+        if groups:
+            values.append(("replica_groups", Value(groups)))
+        if reduction:
+            values.append(("reduce_op", Value(reduction)))
+        call = Call(op=op, arguments=tuple(values), certainty=certainty)
+        text = eager.key(call, self.policy)
         if text not in self.keys:
             self.keys[text] = 0
-            self._emit(Call(op=op, arguments=values), text, kind="collective")
+            self._emit(call, text, kind="collective")
+
+    def _laid_out(self, argument: Argument) -> Argument:
+        """Give an argument with every tensor contiguous, and note what makes it so."""
+        if isinstance(argument, tuple):
+            return tuple(self._laid_out(item) for item in argument)
+        if isinstance(argument, Spec) and argument.layout is not None:
+            self.contiguous(argument)
+            return Spec(argument.shape, argument.dtype)
+        return argument
 
     def fallback(self, op: str, size: int) -> None:
         """Note an operator that ran on the host: `size` bytes went there and back."""
@@ -193,11 +220,11 @@ def _is_empty(args: tuple[Any, ...]) -> bool:
 
 def _quick(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None) -> Any:
     """Give a hashable that is equal only for calls with equal keys; no strings are built here."""
-    parts: list[Any] = [plan.name]
+    parts: list[Any] = []
     for value, by_value in zip(args, plan.by_value, strict=False):
         parts.append(_quick_value(value, by_value))
     for name, value in kwargs.items():
-        if name not in _NOT_IN_KEY or name in plan.by_name:
+        if name not in NOT_IN_KEY or name in plan.by_name:
             parts.append((name, _quick_value(value, name in plan.by_name)))
     if out is not None:
         parts.append((out.shape, out.dtype))
@@ -221,7 +248,7 @@ def describe(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], out: Ten
     for name, value, by_value in zip(plan.names, args, plan.by_value, strict=False):
         arguments.append((name, _argument(value, by_value)))
     for name, value in kwargs.items():
-        if name not in _NOT_IN_KEY or name in plan.by_name:
+        if name not in NOT_IN_KEY or name in plan.by_name:
             arguments.append((name, _argument(value, name in plan.by_name)))
     if out is not None:
         arguments.append(("out", Spec(tuple(out.shape), dtype_name(out.dtype))))

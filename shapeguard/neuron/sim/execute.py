@@ -53,7 +53,30 @@ def _on_inner(graph: fx.GraphModule, device: Device) -> fx.GraphModule:
         node.kwargs = fx.node.map_aggregate(node.kwargs, lambda value: _place(value, device))
         if node.op == "get_attr":
             _copy_attribute(graph, root, str(node.target), device)
+        elif node.op == "call_function" and getattr(node.target, "namespace", "") in _COLLECTIVES:
+            node.target = _collective(node.target, device)
     return fx.GraphModule(root, replaced)
+
+
+_COLLECTIVES = ("_c10d_functional", "_dtensor")
+
+
+def _collective(op: torch._ops.OpOverload, device: Device) -> Callable[..., Any]:
+    """Give a collective of a graph: groups know the device only, so its tensors go out and its results come in again.
+
+    It belongs to the graph and is not counted by itself.
+    """
+    wait = torch.ops._c10d_functional.wait_tensor.default
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if op is wait:
+            return args[0]
+        with device.counter.paused():
+            result = op(*leave(args), **kwargs)
+            return fx.node.map_aggregate(result, lambda value: unwrap(wait(value)))
+
+    run.__name__ = op.name().replace("::", "_").replace(".", "_")
+    return run
 
 
 def _place(value: Any, device: Device) -> Any:

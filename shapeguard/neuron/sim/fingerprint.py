@@ -15,6 +15,7 @@ import torch
 from torch import fx
 
 from shapeguard.neuron.sim.counting import dtype_name
+from shapeguard.neuron.sim.replicas import replicas_of
 from shapeguard.neuron.sim.storage import held, unwrap
 
 
@@ -99,25 +100,7 @@ def _value(value: Any, numbers: dict[fx.Node, str]) -> str:
     if isinstance(value, torch.device):
         return value.type
     if isinstance(value, str):
-        return _replica_groups(value) or repr(value)
+        return replicas_of(value) or repr(value)
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {_value(v, numbers)}" for k, v in sorted(value.items())) + "}"
-    return str(value)
-
-
-def _replica_groups(name: str) -> str:
-    """Name a process group by all the groups of its mesh dimension, which are the same text on every rank."""
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return ""
-    from torch.distributed import distributed_c10d
-
-    try:
-        group = distributed_c10d._resolve_process_group(name)  # type: ignore[arg-type]
-    except (RuntimeError, ValueError, KeyError):
-        return ""
-    ranks = distributed_c10d.get_process_group_ranks(group)
-    world = torch.distributed.get_world_size()
-    if len(ranks) < 2:
-        return f"groups of {len(ranks)}"
-    # The groups of one mesh dimension are translations of each other: size and stride name them all.
-    return f"groups of {len(ranks)} with stride {ranks[1] - ranks[0]} in {world}"
+    return replicas_of(value) or str(value)

@@ -30,8 +30,17 @@ class Claimed:
     backend: Backend
 
 
-def register(*, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu", num_devices: int = 1) -> Claimed:
+def register(
+    *,
+    sink: Sink,
+    policy: Policy,
+    inner: Literal["cpu", "meta"] = "cpu",
+    num_devices: int = 1,
+    is_alone: bool = False,
+) -> Claimed:
     """Make `neuron` a device of torch in this process; events go to `sink`.
+
+    `is_alone`: process groups work without any other rank, as a simulated world.
 
     Raises `DeviceError` where this torch lacks a private name that the device stands on.
     """
@@ -43,7 +52,7 @@ def register(*, sink: Sink, policy: Policy, inner: Literal["cpu", "meta"] = "cpu
     _register_kernels(device)
     _register_autocast()
     patches.apply(module, device.inner)
-    group = collectives.register(device)
+    group = collectives.register(device, is_alone=is_alone)
     if group is not None:
         _LIBRARIES.append(group)
     backend = Backend(device)
