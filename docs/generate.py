@@ -9,8 +9,8 @@ import ast
 import inspect
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -78,15 +78,24 @@ def _settings(cls: type[Any], table: str) -> Iterator[str]:
         if is_dataclass(kind):
             nested.append((kind, f"{table}.{key(field.name)}"))
             continue
-        default = field.default_factory() if callable(field.default_factory) else field.default
+        default = _default(field)
         variable = f", environment variable `{field.metadata['env']}`" if "env" in field.metadata else ""
-        yield f"**`{key(field.name)}`** ({describe(kind)}; default `{_toml(default)}`{variable})  \n"
+        yield f"**`{key(field.name)}`** ({describe(kind)}; {default}{variable})  \n"
         yield f"{documentation.get(field.name, '')}\n\n"
         item = next((a for a in getattr(kind, "__args__", ()) if is_dataclass(a)), None)
         if item is not None:
-            nested.append((item, f"[{table}.{key(field.name)}]"))
+            is_named = getattr(kind, "__origin__", None) is Mapping
+            name = f"{table}.{key(field.name)}"
+            nested.append((item, f"{name}.NAME" if is_named else f"[{name}]"))
     for kind, name in nested:
         yield from _settings(kind, name)
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is MISSING and field.default_factory is MISSING:
+        return "required"
+    value = field.default_factory() if field.default_factory is not MISSING else field.default
+    return f"default `{_toml(value)}`"
 
 
 def _toml(value: object) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 # Resolved on first use, so that `import shapeguard` costs nothing and never imports torch.
-_PUBLIC = {"step": "shapeguard.trace.api"}
+_PUBLIC = {"expect": "shapeguard.checks.expect", "step": "shapeguard.trace.api"}
 
-__all__ = ["__version__", "step"]
+__all__ = ["__version__", "expect", "step"]
 
 
 def __getattr__(name: str) -> object:

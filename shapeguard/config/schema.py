@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import date, datetime
 from difflib import get_close_matches
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -24,14 +25,26 @@ def build(cls: type[Any], table: object, *, where: str, origin: str) -> Any:
         field = known[name]
         values[field.name] = convert(value, wanted[field.name], where=_join(where, name), origin=origin)
         _check(value, field, where=_join(where, name), origin=origin)
+    missing = [key(f.name) for f in fields(cls) if f.name not in values and _is_required(f)]
+    if missing:
+        raise ConfigError(f"{origin}: {where or 'the file'} needs `{missing[0]}`", hint=f"add `{missing[0]} = …` to it")
     return cls(**values)
 
 
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
 def _check(value: object, field: Field[Any], *, where: str, origin: str) -> None:
-    """Look at what a field's metadata asks for: `min`, and the `words` that a text may be."""
+    """Look at what a field's metadata asks for: `min`, `filled`, and the `words` that a text may be."""
     smallest, words = field.metadata.get("min"), field.metadata.get("words")
-    if smallest is not None and isinstance(value, int) and value < smallest:
+    if smallest is not None and isinstance(value, (int, float)) and not smallest <= value < float("inf"):
         raise ConfigError(f"{origin}: {where} must be at least {smallest}, not {value}")
+    if field.metadata.get("filled") and not value:
+        raise ConfigError(f"{origin}: {where} must not be empty")
+    if words is not None and isinstance(value, Mapping):
+        for name, item in value.items():
+            _check(item, field, where=f'{where}."{name}"', origin=origin)
     if words is not None and isinstance(value, str) and value not in words:
         close = get_close_matches(value, words, n=1)
         hint = f"did you mean {close[0]!r}?" if close else field.metadata.get("hint", "")
@@ -75,6 +88,8 @@ def _plain(value: object, wanted: Any, *, where: str, origin: str) -> Any:
     if container is Mapping and isinstance(value, Mapping):
         item = get_args(wanted)[1]
         return {str(k): convert(v, item, where=f'{where}."{k}"', origin=origin) for k, v in value.items()}
+    if wanted is date and isinstance(value, datetime):
+        return MISSING
     if container is None and isinstance(value, wanted) and not (isinstance(value, bool) and wanted is not bool):
         return value
     return MISSING
@@ -82,7 +97,13 @@ def _plain(value: object, wanted: Any, *, where: str, origin: str) -> Any:
 
 def describe(wanted: Any) -> str:
     """A type as a person calls it."""
-    words = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+    words = {
+        str: "a text",
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        date: "a date such as 2026-12-31",
+    }
     return " or ".join(_described(option, words) for option in _options(wanted))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from shapeguard.checks.settings import JobSettings
 from shapeguard.lint.settings import LintSettings
 
 
@@ -23,3 +25,5 @@ class Settings:
     """Trust the lock as it is, as `--frozen` does."""
     lint: LintSettings = field(default_factory=LintSettings)
     """The linter."""
+    jobs: Mapping[str, JobSettings] = field(default_factory=dict)
+    """Commands that are traced for the lock, by the names you give them."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
+from datetime import date
 from typing import Any
 
 import click
@@ -41,9 +42,12 @@ def command(configs: Configs, set_only: bool) -> Report:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {key.replace("_", "-"): item for key, item in asdict(value).items() if item is not None}
+        named = {field.name.replace("_", "-"): getattr(value, field.name) for field in fields(value)}
+        return {key: _plain(item) for key, item in named.items() if item is not None}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value

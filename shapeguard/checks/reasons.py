@@ -1,0 +1,249 @@
+"""Why a run needs what its lock does not have: what changed, at which line, and what to do.
+
+What changed inside the run (a short last batch after full ones) is told by the run's own causes. Where the whole run is
+another (every batch is larger now), each graph is compared with the nearest one of the lock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from shapeguard.checks.words import what_changed
+from shapeguard.lock.observe import PARAMETERS, First, Observed
+from shapeguard.lock.values import Lock, LockedGraph, eager_key, eager_text
+from shapeguard.runs.causes import Cause, explain
+from shapeguard.runs.compare import Change, changes
+from shapeguard.runs.tracks import text_of
+from shapeguard.runs.values import Compile, Input, Process, Site
+
+MEANT = "if it is meant, run `shapeguard lock` and commit the lock"
+MOST_COMPARED = 200
+"""So many new graphs are compared with the lock; of more, the rest is only counted."""
+_INPUT = re.compile(r"(?P<path>\S+) (?P<shape>scalar|[\d?]+(?:×[\d?]+)*) (?P<dtype>\w+)(?: (?P<layout>.*))?")
+
+
+@dataclass(slots=True, kw_only=True)
+class Reason:
+    """One reason for graphs and eager signatures that the lock does not have."""
+
+    site: Site | None
+    text: str
+    """What changed."""
+    advice: str = ""
+    rules: tuple[str, ...] = ()
+    graphs: list[LockedGraph] = field(default_factory=list)
+    eager: list[str] = field(default_factory=list)
+    """Their lines in a lock."""
+
+
+def reasons(observed: Observed, lock: Lock, graphs: Sequence[LockedGraph], eager: Sequence[str]) -> list[Reason]:
+    """Give the reasons for what is new, those of graphs first."""
+    finder = _Finder(observed, lock)
+    found: dict[object, Reason] = {}
+    for number, graph in enumerate(graphs):
+        name, reason = finder.of_graph(graph, is_compared=number < MOST_COMPARED)
+        found.setdefault(name, reason).graphs.append(graph)
+    for line in eager:
+        name, reason = finder.of_eager(line)
+        found.setdefault(name, reason).eager.append(line)
+    return _joined(list(found.values()))
+
+
+def _joined(found: list[Reason]) -> list[Reason]:
+    """Put eager signatures without a line of their own to the first reason of graphs: they come from its backward."""
+    lead = next((reason for reason in found if reason.graphs), None)
+    if lead is None:
+        return found
+    kept = []
+    for reason in found:
+        if reason.graphs or reason.site is not None:
+            kept.append(reason)
+        else:
+            lead.eager += reason.eager
+    return kept
+
+
+class _Finder:
+    """Finds reasons in one run, each process explained once."""
+
+    def __init__(self, observed: Observed, lock: Lock) -> None:
+        self._observed = observed
+        self._job = lock.of(observed.job)
+        self._explained: dict[int, tuple[Cause, ...]] = {}
+        kept = [observed.firsts[graph.key] for graph in observed.graphs.values() if graph.id in self._job]
+        self._known_codes = {_code(first) for first in kept}
+        found = lock.jobs.get(observed.job)
+        lines = found.eager if found else ()
+        self._eager = _by_operator(lines)
+        known = {eager_key(line) for line in lines}
+        self._known_operators = {observed.firsts[key].compile.name for key in observed.eager if key in known}
+        self._by_sizes: dict[tuple[object, object], object] = {}
+
+    def of_graph(self, graph: LockedGraph, *, is_compared: bool) -> tuple[object, Reason]:
+        """Give the reason for a new graph, and what tells it from other reasons."""
+        first = self._observed.firsts[graph.key]
+        cause = self._cause_of_region(first)
+        if cause is not None and _code(first) in self._known_codes:
+            return cause, _of_cause(cause, first)
+        if is_compared and (near := self._nearest(graph)) is not None:
+            return self._against(first, near, graph)
+        if cause is not None:
+            return cause, _of_cause(cause, first)
+        text = f"the lock has no {graph.kind} graph of {graph.model or 'this function'}, which first ran here"
+        return (first.site, text), Reason(site=first.site, text=_with_phase(text, first))
+
+    def of_eager(self, line: str) -> tuple[object, Reason]:
+        """Give the reason for a new eager signature."""
+        first = self._observed.firsts[eager_key(line)]
+        cause = self._cause_of_operator(first)
+        if cause is not None and (cause.count or first.compile.name in self._known_operators):
+            return cause, _of_cause(cause, first)
+        found = self._eager_change(line, first)
+        site = first.compile.site
+        for change in found:
+            name = self._by_sizes.get((change.old, change.new))
+            if name is not None:
+                return name, Reason(site=site, text="")
+        text = f"{text_of(found[0])}, against the lock" if found else "the lock has none like them"
+        return (site, "eager"), Reason(site=site, text=_with_phase(text, first), advice=MEANT)
+
+    def _cause_of_region(self, first: First) -> Cause | None:
+        number = first.region.region if first.region else 0
+        return next((cause for cause in self._causes(first.process) if number and number in cause.regions), None)
+
+    def _cause_of_operator(self, first: First) -> Cause | None:
+        step, name = first.compile.step, first.compile.name
+        for cause in self._causes(first.process):
+            if cause.eager and cause.first_step <= step <= cause.last_step and name in dict(cause.ops):
+                return cause
+        return None
+
+    def _causes(self, process: Process) -> tuple[Cause, ...]:
+        if id(process) not in self._explained:
+            self._explained[id(process)] = explain(process).causes
+        return self._explained[id(process)]
+
+    def _against(self, first: First, near: LockedGraph, graph: LockedGraph) -> tuple[object, Reason]:
+        """Compare with a graph of the lock, as if it had run before in the same process."""
+        region = first.region or first.compile
+        old = replace(region, n=region.n - 1, region=-1, guard="", **_as_recorded(near, region))
+        pair = replace(first.process, compiles=[old, region])
+        causes = explain(pair).causes
+        if not causes or near.inputs == graph.inputs:
+            text = _other_program(near, graph)
+            return (first.site, text), Reason(site=first.site, text=text, advice=MEANT)
+        lead = causes[0]
+        dim = f" dim {lead.dim}" if lead.dim is not None else ""
+        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+        values = " → ".join(map(str, lead.values))
+        reason = Reason(
+            site=lead.site or first.site, text=f"{lead.input}{dim}: {values}{more}, against the lock", advice=MEANT
+        )
+        name = (reason.site, reason.text)
+        if len(lead.values) == 2:
+            self._by_sizes.setdefault((lead.values[0], lead.values[1]), name)
+        return name, reason
+
+    def _nearest(self, graph: LockedGraph) -> LockedGraph | None:
+        """Give the graph of the lock that has most inputs in common; those that the run still needs come last."""
+        alike = [other for other in self._job.values() if (other.kind, other.model) == (graph.kind, graph.model)]
+        mine = set(graph.inputs)
+        return min(
+            alike,
+            key=lambda other: (
+                len(mine ^ set(other.inputs)),
+                other.id in self._observed.graphs,
+                abs(other.nodes - graph.nodes),
+                other.key,
+            ),
+            default=None,
+        )
+
+    def _eager_change(self, line: str, first: First) -> tuple[Change, ...]:
+        new = _eager_compile(line)
+        olds = map(_eager_compile, self._eager.get(first.compile.name, ())[:64])
+        found = (changes(old, new) for old in olds if len(old.inputs) == len(new.inputs))
+        return min((each for each in found if each), key=len, default=())
+
+
+def _code(first: First) -> object:
+    region = first.region or first.compile
+    return region.code, region.instance, region.model
+
+
+def _with_phase(text: str, first: First) -> str:
+    phase = first.compile.phase
+    return f"{text}, in {phase}" if phase and phase != "train" else text
+
+
+def _of_cause(cause: Cause, first: First) -> Reason:
+    return Reason(site=cause.site or first.site, text=what_changed(cause), advice=cause.advice, rules=cause.rules)
+
+
+def _as_recorded(graph: LockedGraph, like: Compile) -> dict[str, Any]:
+    """Give a locked graph's inputs and constants as a run would have recorded them beside a region of this run."""
+    known = {row.path: row for row in like.inputs}
+    rows = []
+    for row in filter(None, map(_input, graph.inputs)):
+        mine = known.get(row.path)
+        rows.append(replace(row, device=mine.device, grad=mine.grad) if mine else row)
+    # Of constants only those that both have: a lock keeps the short ones.
+    values = dict(constant.partition("=")[::2] for constant in graph.constants)
+    constants = tuple((path, values.get(path, value)) for path, value in like.constants)
+    parameters = [row for row in like.inputs if row.path.startswith(PARAMETERS)]
+    return {"inputs": (*rows, *parameters), "constants": constants}
+
+
+def _other_program(old: LockedGraph, new: LockedGraph) -> str:
+    if old.dtypes != new.dtypes:
+        gone, came = sorted({*old.dtypes} - {*new.dtypes}), sorted({*new.dtypes} - {*old.dtypes})
+        return f"dtype {' and '.join(gone) or 'none'} → {' and '.join(came) or 'none'} in it, against the lock"
+    if old.constants != new.constants:
+        was, now = sorted({*old.constants} - {*new.constants}), sorted({*new.constants} - {*old.constants})
+        return f"{', '.join(was) or 'nothing'} → {', '.join(now) or 'nothing'} is baked in, against the lock"
+    if old.nodes != new.nodes:
+        return f"the same inputs, another program: {old.nodes} → {new.nodes} operators, against the lock"
+    return f"the same inputs and as many operators ({new.nodes}), another program, against the lock"
+
+
+def _eager_compile(line: str) -> Compile:
+    _, constants = _eager_parts(line)
+    return _compile(_eager_inputs(line), constants)
+
+
+def _compile(inputs: Iterable[str], constants: Iterable[str]) -> Compile:
+    rows = tuple(row for row in map(_input, inputs) if row is not None)
+    pairs = (constant.partition("=") for constant in constants)
+    return Compile(n=0, kind="", outcome="", inputs=rows, constants=tuple((name, value) for name, _, value in pairs))
+
+
+def _input(text: str) -> Input | None:
+    match = _INPUT.fullmatch(text)
+    if match is None:
+        return None
+    sizes = () if match["shape"] == "scalar" else match["shape"].split("×")
+    shape = tuple(int(size) if size.isdigit() else -1 for size in sizes)
+    return Input(path=match["path"], shape=shape, dtype=match["dtype"], layout=match["layout"] or "")
+
+
+def _by_operator(lines: Iterable[str]) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(line.partition("(")[0], []).append(line)
+    return found
+
+
+def _eager_parts(line: str) -> tuple[str, tuple[str, ...]]:
+    inside = eager_text(line).partition("(")[2].removesuffix(")")
+    inputs, _, constants = inside.partition("; ")
+    if not _INPUT.match(inputs) and not constants:
+        inputs, constants = "", inputs
+    return inputs, tuple(constants.split(", ")) if constants else ()
+
+
+def _eager_inputs(line: str) -> tuple[str, ...]:
+    inputs, _ = _eager_parts(line)
+    return tuple(re.split(r", (?=\S+ (?:scalar|[\d?]))", inputs)) if inputs else ()
