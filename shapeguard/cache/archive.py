@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from shapeguard.cache import manifest
-from shapeguard.cache.push import PushPlan
-from shapeguard.cache.remote import Blob, Remote, is_name, too_large
+from shapeguard.cache.location import scratch_file
+from shapeguard.cache.neff_place import DigestingReader
+from shapeguard.cache.push import PushPlan, not_recorded
+from shapeguard.cache.remote import Blob, Remote, is_name, too_large, wrong_digest
 from shapeguard.core.errors import CacheError, RemoteError
 
 _MOST_MEMBERS = 500_000
@@ -28,14 +29,13 @@ def write_archive(path: Path, plan: PushPlan) -> int:
     members: list[tuple[str, bytes | Path]] = [(upload.name, upload.source) for upload in plan.uploads]
     members += [(each.name, manifest.encode(each)) for each in plan.manifests]
     try:
-        descriptor, scratch = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
+        descriptor, scratch = scratch_file(path.parent, prefix=f".{path.name[:100]}.")
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 _write(stream, sorted(members, key=lambda member: member[0]))
-            Path(scratch).chmod(0o644)
-            Path(scratch).replace(path)
+            scratch.replace(path)
         finally:
-            Path(scratch).unlink(missing_ok=True)
+            scratch.unlink(missing_ok=True)
         return path.stat().st_size
     except OSError as error:
         raise CacheError(
@@ -55,11 +55,16 @@ def _write(stream: BinaryIO, members: list[tuple[str, bytes | Path]]) -> None:
             else:
                 info.size = source.stat().st_size
                 with source.open("rb") as origin:
-                    tar.addfile(info, origin)
+                    read = DigestingReader(origin)
+                    tar.addfile(info, read)
+                if read.digest != name.rpartition("/")[2]:
+                    raise not_recorded(source)
 
 
 class Archive(Remote):
     """An archive, read as a remote."""
+
+    mended_by = "export it again"
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
@@ -101,6 +106,18 @@ class Archive(Remote):
     def write(self, name: str, source: bytes | Path, *, expect: str | None = None) -> bool:
         """Refuse."""
         raise RemoteError(f"{self.url} is an archive and cannot be written to")
+
+    def verify(self) -> None:
+        """Read every object and compare it with the digest that is its name; `CacheError` names one that differs."""
+        for name, (offset, size) in self._members.items():
+            if not name.startswith("objects/"):
+                continue
+            with self._open(offset) as stream:
+                read = DigestingReader(stream)
+                while size > 0 and (chunk := read.read(min(size, _CHUNK))):
+                    size -= len(chunk)
+            if read.digest != name.rpartition("/")[2]:
+                raise wrong_digest(name, self)
 
     def _open(self, offset: int) -> BinaryIO:
         try:

@@ -11,9 +11,11 @@ from typing import Any
 
 from shapeguard.cache import codec
 from shapeguard.cache.border import UnavailableError, border
+from shapeguard.cache.carve import carved
 from shapeguard.cache.disk import RAW
-from shapeguard.cache.insides import DATABASE, Row, Rows, salvage
+from shapeguard.cache.insides import DATABASE, Row, Rows
 from shapeguard.cache.location import prepare
+from shapeguard.cache.opening import opened, opened_for_reading
 from shapeguard.cache.store import GraphCache, tag
 from shapeguard.core.errors import CacheError
 from shapeguard.core.graphs import GraphRecord
@@ -38,10 +40,10 @@ def check(folder: Path, *, repair: bool = False) -> list[Trouble]:
 
     Raises `UnavailableError` where another process holds it or it cannot be written: it may be whole, so it stays.
     """
-    store = prepare(folder).resolve()
+    store = prepare(folder, for_reading=not repair).resolve()
     try:
         with border(folder):
-            rows = Rows(store)
+            rows = opened(store) if repair else opened_for_reading(store)
     except UnavailableError:
         raise
     except CacheError as error:
@@ -149,6 +151,6 @@ def _aside(store: Path) -> Path:
 
 
 def _salvaged(database: Path) -> Iterator[GraphRecord]:
-    for key, value in salvage(database):
+    for key, value in carved(database):
         with contextlib.suppress(CacheError):
             yield _record(key, value)

@@ -36,13 +36,11 @@ class Removal:
 def plan(folder: NeffFolder, choice: Choice) -> list[Removal]:
     """Say what would go; what a living process holds stays."""
     removals: dict[Path, Removal] = {}
-    newest = max(
-        (entry.name.compiler for entry in folder.entries if entry.name.compiler), key=version_order, default=""
-    )
+    newest = _newest(folder)
     for entry in folder.entries:
         if entry.is_held:
             continue
-        reason = _reason(entry.state, is_old=bool(entry.name.compiler) and entry.name.compiler != newest, choice=choice)
+        reason = _reason(entry.state, is_old=_is_older(entry.name.compiler, newest), choice=choice)
         if reason:
             is_folder = entry.name.layout is Layout.XLA
             removals[entry.path] = Removal(
@@ -55,6 +53,16 @@ def plan(folder: NeffFolder, choice: Choice) -> list[Removal]:
                     path=lock.path, reason="no process holds this lock", size_bytes=lock.size_bytes, is_lock=True
                 )
     return list(removals.values())
+
+
+def _is_older(compiler: str, newest: str) -> bool:
+    return bool(compiler and newest) and version_order(compiler) < version_order(newest)
+
+
+def _newest(folder: NeffFolder) -> str:
+    """Give the newest compiler with something to use: one that only failed so far has replaced no other."""
+    usable = (each.name.compiler for each in folder.entries if each.name.compiler and each.state is State.COMPILED)
+    return max(usable, key=version_order, default="")
 
 
 def _reason(state: State, *, is_old: bool, choice: Choice) -> str:

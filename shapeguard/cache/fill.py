@@ -26,7 +26,7 @@ def known(records: Sequence[GraphRecord], folder: Path) -> dict[str, str]:
     """Give what a report can add to a graph, by its key: `known: 312 s on trn2`; empty where the cache fails."""
     found = {}
     try:
-        with GraphCache(folder) as cache:
+        with GraphCache(folder, for_reading=True) as cache:
             for record in records:
                 before = cache.get(record.key.id)
                 if before is not None:

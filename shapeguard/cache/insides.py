@@ -26,7 +26,7 @@ DATABASE: str = DBNAME
 """Name of the file in the folder of records."""
 TIMEOUT_S = 30.0
 """How long a writer waits for another."""
-_SETTINGS = {
+SETTINGS = {
     **DEFAULT_SETTINGS,
     # Reading would write the time into every row it reads; we note last uses ourselves, many at once.
     "eviction_policy": "none",
@@ -35,9 +35,6 @@ _SETTINGS = {
     "size_limit": 1 << 40,
 }
 _OBJECTS = {"table": ("Settings", "Cache"), "index": ("Cache_", "sqlite_autoindex_"), "trigger": ("Settings_",)}
-_MOST_ROWS = 10_000_000
-_MOST_MISSES = 100_000
-"""Rows in a row that cannot be read, after which a broken database is given up."""
 _REPAIR = "shapeguard cache verify --repair"
 
 
@@ -65,7 +62,7 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
         if os.path.expandvars(folder) != str(folder):
             # diskcache would open another folder than the one that was looked at.
             raise CacheError(f"the cache folder {folder} names a variable", hint="give it by its real name")
-        super().__init__(str(folder), timeout=timeout, disk=RecordDisk, **_SETTINGS)
+        super().__init__(str(folder), timeout=timeout, disk=RecordDisk, **SETTINGS)
 
     @property
     def _con(self) -> sqlite3.Connection:
@@ -74,10 +71,7 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
         if known is not None and local.pid == os.getpid():
             return known
         con: sqlite3.Connection = super()._con
-        # A row larger than any of ours is an error and not a full memory.
-        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
-        con.execute("PRAGMA trusted_schema = OFF")
-        return con
+        return limited(con)
 
     def run(self, query: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Run a statement on this thread's connection."""
@@ -180,54 +174,26 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
         return ""
 
 
-def vet(folder: Path) -> None:
+def limited(con: sqlite3.Connection) -> sqlite3.Connection:
+    """Set a connection's limits: a row larger than any of ours is an error and not a full memory."""
+    con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
+    con.execute("PRAGMA trusted_schema = OFF")
+    return con
+
+
+def vet(folder: Path, mode: str = "mode=rw") -> None:
     """Look at a database before it is opened for good; `CacheError` where it is not one that diskcache made for us."""
     there = [plain_file(folder / f"{DATABASE}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
     if not there[0] or (folder / DATABASE).stat().st_size == 0:
         return
-    con = sqlite3.connect(f"file:{quote(str(folder / DATABASE))}?mode=rw", uri=True, timeout=TIMEOUT_S)
+    con = sqlite3.connect(f"file:{quote(str(folder / DATABASE))}?{mode}", uri=True, timeout=TIMEOUT_S)
     try:
-        con.execute("PRAGMA trusted_schema = OFF")
-        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
+        limited(con)
         _vet_objects(con.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
         if con.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone():
             _vet_settings(con.execute("SELECT key, value FROM Settings").fetchall())
     finally:
         con.close()
-
-
-def salvage(database: Path) -> Iterator[tuple[Any, Any]]:
-    """Give key and value of each row of a broken database that can still be read; links are not followed."""
-    if database.is_symlink() or not database.is_file():
-        return
-    con = sqlite3.connect(f"file:{quote(str(database))}?mode=rw", uri=True)
-    try:
-        con.execute("PRAGMA trusted_schema = OFF")
-        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 4 * MAX_BYTES)
-        yield from _readable(con)
-    finally:
-        con.close()
-
-
-def _readable(con: sqlite3.Connection) -> Iterator[tuple[Any, Any]]:
-    # By row number and one at a time: a damaged page then costs the rows on it and no more.
-    try:
-        (last,) = con.execute("SELECT MAX(rowid) FROM Cache").fetchone()
-    except (sqlite3.Error, TypeError):
-        return
-    query = "SELECT key, value FROM Cache WHERE rowid = ? AND raw = 1 AND mode = 1"
-    misses = 0
-    for rowid in range(1, min(int(last or 0), _MOST_ROWS) + 1):
-        try:
-            row = con.execute(query, (rowid,)).fetchone()
-        except sqlite3.Error:
-            misses += 1
-            if misses > _MOST_MISSES:
-                return
-            continue
-        misses = 0
-        if row is not None:
-            yield row
 
 
 def _vet_objects(rows: Sequence[tuple[str, str, str | None]]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,11 +31,18 @@ def default_folder(environment: Mapping[str, str], setting: str = "") -> Path:
     return base / "shapeguard"
 
 
-def prepare(folder: Path) -> Path:
-    """Make the folder, private and marked as a cache, and give the folder of its records; `CacheError` if unfit."""
+def prepare(folder: Path, *, for_reading: bool = False) -> Path:
+    """Make the folder, private and marked as a cache, and give the folder of its records; `CacheError` if unfit.
+
+    `for_reading`: one that is there and cannot be written to is taken as it is.
+    """
+    store = folder / STORE
     try:
+        if for_reading and store.is_dir() and not os.access(store, os.W_OK):
+            _refuse_unsafe(folder)
+            _refuse_link(store)
+            return store
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        store = folder / STORE
         store.mkdir(mode=0o700, exist_ok=True)
         _refuse_unsafe(folder)
         _refuse_link(store)
@@ -84,6 +92,14 @@ def plain_file(path: Path) -> bool:
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         raise CacheError(f"{path} is no plain file", hint="remove it: the cache is not to lead anywhere else")
     return True
+
+
+def scratch_file(folder: Path, *, prefix: str = ".", suffix: str = ".tmp") -> tuple[int, Path]:
+    """Make a file of a name of its own, with the mode that the umask gives: `mkstemp` would keep it to one user."""
+    while True:
+        path = folder / f"{prefix}{secrets.token_hex(6)}{suffix}"
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), path
 
 
 def make_below(root: Path, folder: Path) -> None:

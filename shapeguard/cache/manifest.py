@@ -21,6 +21,10 @@ MOST_ENTRIES = 200_000
 _NOT_TOOLCHAIN = frozenset({"shapeguard"})
 
 
+class ManifestError(CacheError):
+    """A manifest that cannot be used; the others of a remote can."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One record, by the object that holds it."""
@@ -72,34 +76,34 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes, name: str) -> Manifest:
-    """Give the manifest that bytes stand for; `CacheError` says what is wrong with others."""
+    """Give the manifest that bytes stand for; `ManifestError` says what is wrong with others."""
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise CacheError(f"{name} cannot be read: {error}") from error
+        raise ManifestError(f"{name} cannot be read: {error}") from error
     if manifest.schema != SCHEMA:
-        raise CacheError(
+        raise ManifestError(
             f"{name} has schema {manifest.schema}, this shapeguard reads {SCHEMA}", hint="update shapeguard"
         )
     if len(manifest.entries) > MOST_ENTRIES:
-        raise CacheError(f"{name} lists {len(manifest.entries)} records, more than {MOST_ENTRIES}")
+        raise ManifestError(f"{name} lists {len(manifest.entries)} records, more than {MOST_ENTRIES}")
     for entry in manifest.entries:
         _check(entry, name)
     if manifest.name != name:
-        raise CacheError(f"{name} holds the manifest of {manifest.name}")
+        raise ManifestError(f"{name} holds the manifest of {manifest.name}")
     return manifest
 
 
 def _check(entry: Entry, name: str) -> None:
     if not is_id(entry.id) or not is_sha256(entry.object) or not 0 < entry.size_bytes <= MAX_BYTES:
-        raise CacheError(f"{name} lists a record with a wrong id, digest or size: {entry.id[:60]!r}")
+        raise ManifestError(f"{name} lists a record with a wrong id, digest or size: {entry.id[:60]!r}")
     neff = entry.neff
     if neff is None:
         return
     if not is_sha256(neff.digest) or not 0 < neff.size_bytes <= NEFF_BYTES:
-        raise CacheError(f"{name} lists a NEFF with a wrong digest or size: {neff.digest[:80]!r}")
+        raise ManifestError(f"{name} lists a NEFF with a wrong digest or size: {neff.digest[:80]!r}")
     if neff.path and name_of(neff.path) is None:
-        raise CacheError(f"{name} puts a NEFF where none belongs: {neff.path[:200]!r}")
+        raise ManifestError(f"{name} puts a NEFF where none belongs: {neff.path[:200]!r}")
 
 
 def joined(here: Manifest, there: Iterable[Entry]) -> Manifest:

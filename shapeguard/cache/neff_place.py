@@ -6,17 +6,16 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from shapeguard.cache.location import make_below
+from shapeguard.cache.location import make_below, scratch_file
 from shapeguard.cache.manifest import object_name
 from shapeguard.cache.neff_folder import digest_of
-from shapeguard.cache.remote import Remote
-from shapeguard.core.errors import CacheError, RemoteError
+from shapeguard.cache.remote import Remote, gone, wrong_digest
+from shapeguard.core.errors import CacheError
 from shapeguard.core.graphs import Neff
 from shapeguard.core.neffs import DONE, Layout, name_of
 
@@ -45,6 +44,25 @@ class Digesting:
         return self._digest.hexdigest()
 
 
+class DigestingReader:
+    """A file that knows the SHA-256 of what was read from it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, and take into the digest."""
+        data = self._stream.read(size)
+        self._digest.update(data)
+        return data
+
+    @property
+    def digest(self) -> str:
+        """Hex digits of what was read."""
+        return self._digest.hexdigest()
+
+
 class Incoming:
     """A folder of files on their way: each is named by its digest, and only whole ones have that name."""
 
@@ -63,18 +81,18 @@ class Incoming:
             return target
         name = object_name(neff.digest)
         with _border(self._folder):
-            descriptor, part = tempfile.mkstemp(prefix=neff.digest, suffix=".part", dir=self._folder)
+            descriptor, part = scratch_file(self._folder, prefix=neff.digest, suffix=".part")
             try:
                 with os.fdopen(descriptor, "wb") as stream:
                     into = Digesting(stream)
                     is_there = remote.fetch(name, into, limit=neff.size_bytes)  # type: ignore[arg-type]
                 if not is_there:
-                    raise RemoteError(f"{name} is not in {remote.url}, though its manifest names it")
+                    raise gone(name, remote)
                 if (into.size_bytes, into.digest) != (neff.size_bytes, neff.digest):
-                    raise RemoteError(f"{name} in {remote.url} has another digest than its name says")
-                Path(part).replace(target)
+                    raise wrong_digest(name, remote)
+                part.replace(target)
             finally:
-                Path(part).unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
         return target
 
     def place(self, neff: Neff, remote: Remote, root: Path) -> None:
@@ -124,8 +142,7 @@ def place(neff: Neff, source: Path, root: Path) -> None:
 
 def _put(source: Path, target: Path) -> None:
     """Give a file a second name, or a copy on another file system; readers see none of it or all of it."""
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
-    scratch = Path(name)
+    descriptor, scratch = scratch_file(target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream, source.open("rb") as origin:
             if not _linked(source, scratch):

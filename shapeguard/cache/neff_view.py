@@ -96,11 +96,13 @@ def cleaned(done: Sequence[tuple[Removal, str]], *, dry_run: bool) -> Report:
     rows = tuple((size(removal.size_bytes), removal.reason, str(removal.path)) for removal in gone)
     table = Table(columns=("size", "why", "path"), rows=rows, right=frozenset({0}))
     removed: list[JSON] = [{"path": str(each.path), "reason": each.reason, "bytes": each.size_bytes} for each in gone]
-    problems = tuple(Problem(path=str(removal.path), message=f"stays: {left}") for removal, left in done if left)
+    stays = [(str(removal.path), left) for removal, left in done if left]
+    failed: list[JSON] = [{"path": path, "message": left} for path, left in stays]
+    document: dict[str, JSON] = {"schema": SCHEMA, "dry_run": dry_run, "removed": removed, "bytes": num_bytes}
     return Report(
         tool="cache",
         sections=(*((table,) if rows else ()), Text(text=text, strong=True)),
-        problems=problems,
-        document={"schema": SCHEMA, "dry_run": dry_run, "removed": removed, "bytes": num_bytes},
-        exit_code=Exit.FAILED if problems else Exit.CLEAN,
+        problems=tuple(Problem(path=path, message=f"stays: {left}") for path, left in stays),
+        document={**document, "failed": failed},
+        exit_code=Exit.FAILED if stays else Exit.CLEAN,
     )

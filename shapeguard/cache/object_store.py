@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from urllib.parse import urlsplit
 
 from shapeguard.cache.remote import ABSENT, Blob, Remote, TransientError, checked, is_name, too_large
@@ -21,19 +21,22 @@ CLIENT = {"connect_timeout": timedelta(seconds=10), "read_timeout": timedelta(se
 # Retries are ours, so that they are counted once and also cover what obstore takes for an answer.
 RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=0)}
 # Without credentials in the environment obstore asks the machine's own service for some.
-_NO_CREDENTIALS = ("CredentialsError", "169.254.169.254", "token request", "credential")
+_NO_CREDENTIALS = ("CredentialsError", "169.254.169.254", "token request", "credential", "must be specified")
 _GONE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket")
 
 
 class ObjectRemote(Remote):
     """A bucket, or a part of it; a subclass makes the store."""
 
+    credentials: ClassVar[str] = ""
+    """The variables that usually hold them."""
+
     def __init__(self, url: str) -> None:
         super().__init__(url)
         parts = urlsplit(url)
         if not parts.netloc:
             raise RemoteError(f"{url!r} names no bucket", hint=f"write {parts.scheme}://bucket/folder")
-        with _border(url):
+        with self._border():
             self._store: Any = self.store(parts.netloc, parts.path.strip("/") or None)
 
     def store(self, bucket: str, prefix: str | None) -> object:
@@ -42,7 +45,7 @@ class ObjectRemote(Remote):
 
     def names(self, prefix: str) -> Iterator[tuple[str, int]]:
         """List the objects below a prefix."""
-        with _border(self.url):
+        with self._border():
             # Object stores list by whole folders.
             for chunk in obstore().list(self._store, prefix=prefix.rstrip("/"), chunk_size=1000):
                 for found in chunk:
@@ -52,7 +55,7 @@ class ObjectRemote(Remote):
 
     def read(self, name: str, *, limit: int) -> Blob | None:
         """Read an object."""
-        with _border(self.url):
+        with self._border():
             try:
                 found = obstore().get(self._store, checked(name))
                 if found.meta["size"] > limit:
@@ -67,7 +70,7 @@ class ObjectRemote(Remote):
 
     def fetch(self, name: str, into: BinaryIO, *, limit: int) -> bool:
         """Read an object piece by piece."""
-        with _border(self.url):
+        with self._border():
             try:
                 found = obstore().get(self._store, checked(name))
                 if found.meta["size"] > limit:
@@ -82,7 +85,7 @@ class ObjectRemote(Remote):
     def write(self, name: str, source: bytes | Path, *, expect: str | None = None) -> bool:
         """Put an object; with `expect` on the server's word that it is still so."""
         mode: Any = "overwrite" if expect is None else "create" if expect == ABSENT else {"e_tag": expect}
-        with _border(self.url):
+        with self._border():
             from obstore.exceptions import AlreadyExistsError, PreconditionError
 
             try:
@@ -93,6 +96,35 @@ class ObjectRemote(Remote):
                 _check_bucket(error)
                 raise TransientError(f"{name} could not be written: {_line(error)}") from error
         return True
+
+    @contextlib.contextmanager
+    def _border(self) -> Iterator[None]:
+        """Turn obstore's errors into ours: those that may go away by themselves, and the others."""
+        obstore()
+        url, credentials = self.url, f"set them in the environment: {self.credentials}"
+        from obstore import exceptions
+
+        try:
+            yield
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+            hint = f"see the credentials in the environment: {self.credentials}"
+            raise RemoteError(f"{url} refused: {_line(error)}", hint=hint) from error
+        except exceptions.GenericError as error:
+            text = str(error)
+            if any(mark in text for mark in _GONE):
+                raise RemoteError(f"there is no such bucket: {_line(error)}", hint="give another address") from error
+            if any(mark in text for mark in _NO_CREDENTIALS):
+                raise RemoteError(f"no credentials for {url}: {_line(error)}", hint=credentials) from error
+            raise TransientError(f"{url}: {_line(error)}") from error
+        except exceptions.BaseError as error:
+            raise RemoteError(f"{url}: {_line(error)}") from error
+        except BaseException as error:
+            # What obstore did not expect is a panic of Rust's, which Python does not even take for an exception.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise RemoteError(
+                f"{url}: {_line(error)}", hint="see the address and the variables of its store"
+            ) from error
 
 
 def obstore() -> ModuleType:
@@ -111,37 +143,6 @@ def _check_bucket(error: FileNotFoundError) -> None:
     """Tell an object that is not there from a bucket that is not."""
     if any(mark in str(error) for mark in _GONE):
         raise RemoteError(f"there is no such bucket: {_line(error)}", hint="make it, or give another address")
-
-
-@contextlib.contextmanager
-def _border(url: str) -> Iterator[None]:
-    """Turn obstore's errors into ours: those that may go away by themselves, and the others."""
-    obstore()
-    from obstore import exceptions
-
-    try:
-        yield
-    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-        raise RemoteError(
-            f"{url} refused: {_line(error)}", hint="see the credentials in the environment, such as AWS_ACCESS_KEY_ID"
-        ) from error
-    except exceptions.GenericError as error:
-        text = str(error)
-        if any(mark in text for mark in _GONE):
-            raise RemoteError(f"there is no such bucket: {_line(error)}", hint="give another address") from error
-        if any(mark in text for mark in _NO_CREDENTIALS):
-            raise RemoteError(
-                f"no credentials for {url}: {_line(error)}",
-                hint="set them in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-            ) from error
-        raise TransientError(f"{url}: {_line(error)}") from error
-    except exceptions.BaseError as error:
-        raise RemoteError(f"{url}: {_line(error)}") from error
-    except BaseException as error:
-        # What obstore did not expect is a panic of Rust's, which Python does not even take for an exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise RemoteError(f"{url}: {_line(error)}", hint="see the address and the variables of its store") from error
 
 
 def _line(error: BaseException) -> str:

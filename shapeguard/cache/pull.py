@@ -12,12 +12,12 @@ from shapeguard.cache import codec, manifest
 from shapeguard.cache.manifest import Entry, Manifest, object_name
 from shapeguard.cache.named import Named
 from shapeguard.cache.neff_place import Incoming, is_in_place
-from shapeguard.cache.remote import Remote
-from shapeguard.cache.select import is_model
+from shapeguard.cache.remote import Remote, gone, wrong_digest
+from shapeguard.cache.select import demand_model, is_model, model_of
 from shapeguard.cache.store import GraphCache
 from shapeguard.cache.transfer import Progress, at_once, quiet, retried
 from shapeguard.core.errors import CacheError, RemoteError
-from shapeguard.core.graphs import GraphRecord, ModelKey
+from shapeguard.core.graphs import GraphRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,18 @@ def plan_pull(
     """Say what is to be fetched so that the records of a model or a lock are here, with their NEFFs in a folder."""
     troubles: list[tuple[str, str]] = []
     wanted: dict[str, Entry] = {}
+    models: set[str] = set()
     for found in _manifests(remote, troubles):
-        if not is_model(model, _model(found)):
+        models.add(found.model)
+        if not is_model(model, model_of(found.model)):
             continue
         for entry in found.entries:
             if lock is None or entry.graph in lock.keys:
                 known = wanted.get(entry.id)
                 if known is None or known.neff is None:
                     wanted[entry.id] = entry
+    if not troubles:
+        demand_model(model, models, where=f"in {remote.url}")
     needed = [each for entry in wanted.values() if (each := _needed(entry, cache, neff_dir)) is not None]
     there = {entry.graph for entry in wanted.values()}
     return PullPlan(
@@ -74,12 +78,7 @@ def _manifests(remote: Remote, troubles: list[tuple[str, str]]) -> Iterator[Mani
             if blob is not None:
                 yield manifest.decode(blob.data, name)
         except CacheError as error:
-            troubles.append((name, error.message))
-
-
-def _model(found: Manifest) -> ModelKey:
-    name, _, config = found.model.partition("@")
-    return ModelKey(name=name, config=config)
+            troubles.append((name, f"{error.message}; {error.hint or remote.mended_by}"))
 
 
 def _needed(entry: Entry, cache: GraphCache, neff_dir: Path | None) -> Entry | None:
@@ -115,12 +114,14 @@ def _record(remote: Remote, entry: Entry) -> GraphRecord:
     name = object_name(entry.object)
     blob = remote.read(name, limit=entry.size_bytes)
     if blob is None:
-        raise RemoteError(f"{name} is not in {remote.url}, though its manifest names it")
+        raise gone(name, remote)
     if len(blob.data) != entry.size_bytes or hashlib.sha256(blob.data).hexdigest() != entry.object:
-        raise RemoteError(f"{name} in {remote.url} has another digest than its name says")
+        raise wrong_digest(name, remote)
     record = codec.decode(blob.data)
     if record.key.id != entry.id or record.key.graph != entry.graph:
-        raise RemoteError(f"{name} in {remote.url} is the record of another graph than its manifest says")
+        raise RemoteError(
+            f"{name} in {remote.url} is the record of another graph than its manifest says", hint=remote.mended_by
+        )
     if entry.neff is not None and record.neff != entry.neff:
-        raise RemoteError(f"{name} in {remote.url} has another NEFF than its manifest says")
+        raise RemoteError(f"{name} in {remote.url} has another NEFF than its manifest says", hint=remote.mended_by)
     return codec.shared(record)

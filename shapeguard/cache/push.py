@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from shapeguard.cache import codec, manifest
-from shapeguard.cache.manifest import Entry, Manifest, object_name, toolchain_of
+from shapeguard.cache.manifest import Entry, Manifest, ManifestError, object_name, toolchain_of
 from shapeguard.cache.named import Named
 from shapeguard.cache.neff_folder import digest_of
 from shapeguard.cache.remote import ABSENT, Remote
@@ -30,6 +30,11 @@ class Upload:
     replaces: bool = False
     """What stands there has another size, so it is damaged."""
 
+    @property
+    def is_neff(self) -> bool:
+        """Whether it is a compiled file and not a record."""
+        return isinstance(self.source, Path)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushPlan:
@@ -37,18 +42,22 @@ class PushPlan:
 
     uploads: tuple[Upload, ...]
     manifests: tuple[Manifest, ...]
-    num_there: int
-    """Objects that are there already."""
+    num_there: int = 0
+    """Records that are there already."""
+    num_neffs_there: int = 0
+    """NEFFs that are there already."""
+    absent: tuple[str, ...] = ()
+    """NEFFs that records name and the folder lacks."""
+
+    @property
+    def num_neffs(self) -> int:
+        """NEFFs to write."""
+        return sum(upload.is_neff for upload in self.uploads)
 
     @property
     def num_bytes(self) -> int:
         """Bytes to write, but for manifests."""
         return sum(upload.size_bytes for upload in self.uploads)
-
-    @property
-    def num_records(self) -> int:
-        """Records that the manifests will name."""
-        return sum(len(each.entries) for each in self.manifests)
 
 
 def plan_push(
@@ -57,25 +66,30 @@ def plan_push(
     """Say what is to be written so that the remote has these records, those of a lock, with the NEFFs of a folder."""
     there = retried(lambda: dict(remote.names("objects/"))) if remote is not None else {}
     uploads: dict[str, Upload] = {}
+    absent: list[str] = []
     groups: dict[str, Manifest] = {}
     for record in records:
         if lock is not None and record.key.graph not in lock.keys:
             continue
-        entry = _entry(record, uploads, neff_dir)
+        entry = _entry(record, uploads, neff_dir, absent)
         group = Manifest(
             model=str(record.model), toolchain=toolchain_of(record), lock=lock.digest if lock is not None else ""
         )
         known = groups.setdefault(group.name, group)
         groups[group.name] = replace(known, entries=(*known.entries, entry))
     missing = [each for each in uploads.values() if there.get(each.name) != each.size_bytes]
+    num_neffs = sum(each.is_neff for each in uploads.values())
+    num_missing = sum(each.is_neff for each in missing)
     return PushPlan(
         uploads=tuple(replace(each, replaces=each.name in there) for each in missing),
         manifests=tuple(groups[name] for name in sorted(groups)),
-        num_there=len(uploads) - len(missing),
+        num_there=len(uploads) - num_neffs - (len(missing) - num_missing),
+        num_neffs_there=num_neffs - num_missing,
+        absent=tuple(sorted(absent)),
     )
 
 
-def _entry(record: GraphRecord, uploads: dict[str, Upload], neff_dir: Path | None) -> Entry:
+def _entry(record: GraphRecord, uploads: dict[str, Upload], neff_dir: Path | None, absent: list[str]) -> Entry:
     data = codec.encode(codec.shared(record))
     digest = hashlib.sha256(data).hexdigest()
     uploads[object_name(digest)] = Upload(name=object_name(digest), source=data, size_bytes=len(data))
@@ -83,6 +97,8 @@ def _entry(record: GraphRecord, uploads: dict[str, Upload], neff_dir: Path | Non
     if neff is not None and neff_dir is not None:
         name = object_name(neff.digest)
         uploads[name] = Upload(name=name, source=neff_dir / neff.path, size_bytes=neff.size_bytes)
+    elif neff_dir is not None and record.neff is not None and record.neff.path:
+        absent.append(record.neff.path)
     return Entry(id=record.key.id, graph=record.key.graph, object=digest, size_bytes=len(data), neff=neff)
 
 
@@ -94,24 +110,34 @@ def _present(neff: Neff | None, neff_dir: Path | None) -> Neff | None:
     return neff if path.is_file() and not path.is_symlink() else None
 
 
-def push(plan: PushPlan, remote: Remote, *, progress: Progress = quiet) -> None:
-    """Carry a plan out: objects first, in parallel, then the manifests that name them."""
+def push(plan: PushPlan, remote: Remote, *, progress: Progress = quiet) -> list[tuple[str, str]]:
+    """Carry a plan out: objects first, in parallel, then the manifests that name them.
+
+    Gives the manifests of the remote that could not be added to, with the reason; the others are.
+    """
     works: list[Callable[[], None]] = [partial(_upload, remote, each) for each in plan.uploads]
     at_once(works, progress=progress)
+    troubles = []
     for each in plan.manifests:
-        _publish(remote, each)
+        try:
+            _publish(remote, each)
+        except ManifestError as error:
+            troubles.append((each.name, f"{error.message}; {error.hint or remote.mended_by}"))
+    return troubles
 
 
 def _upload(remote: Remote, upload: Upload) -> None:
     if isinstance(upload.source, Path):
         digest = upload.name.rpartition("/")[2]
         if digest_of(upload.source) != digest:
-            raise CacheError(
-                f"{upload.source} is not the file its record says",
-                hint="shapeguard cache scan --verify names such files",
-            )
+            raise not_recorded(upload.source)
     # False: another writer was first, with the same bytes, as the name is their digest.
     remote.write(upload.name, upload.source, expect=None if upload.replaces else ABSENT)
+
+
+def not_recorded(path: Path) -> CacheError:
+    """Give the error for a compiled file with another digest than its record says."""
+    return CacheError(f"{path} is not the file its record says", hint="shapeguard cache scan --verify names such files")
 
 
 def _publish(remote: Remote, ours: Manifest) -> None:

@@ -35,6 +35,8 @@ class Remote:
     """Bytes under names; a subclass with a `scheme` registers itself. Its file is called what its scheme is called."""
 
     scheme: ClassVar[str] = ""
+    mended_by: ClassVar[str] = "remove it there, and push again"
+    """The next step where something in it is damaged."""
     known: ClassVar[dict[str, type[Remote]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -123,6 +125,16 @@ def checked(name: str) -> str:
     if not is_name(name):
         raise RemoteError(f"{name[:200]!r} is no name in a remote")
     return name
+
+
+def wrong_digest(name: str, remote: Remote) -> RemoteError:
+    """Give the error for an object whose bytes are not those that its name says."""
+    return RemoteError(f"{name} in {remote.url} has another digest than its name says", hint=remote.mended_by)
+
+
+def gone(name: str, remote: Remote) -> RemoteError:
+    """Give the error for an object that a manifest names and that is not there."""
+    return RemoteError(f"{name} is not in {remote.url}, though its manifest names it", hint=remote.mended_by)
 
 
 def too_large(name: str, limit: int) -> RemoteError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from shapeguard.core.errors import UsageError
@@ -12,7 +13,30 @@ from shapeguard.core.graphs import GraphInput, GraphRecord, ModelKey
 
 _SIZES = re.compile(r"\d+(?:[x×*]\d+)*")
 _INPUT = re.compile(r"(?:(?P<path>[^=\s]+)=)?(?P<sizes>\d+(?:[x×*]\d+)*|scalar)(?::(?P<dtype>\w+))?")
-_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "f16": "float16", "fp32": "float32", "f32": "float32", "i64": "int64"}
+_DTYPES = {
+    "bf16": "bfloat16",
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "long": "int64",
+    "int": "int32",
+}
+_DTYPES |= {
+    f"{short}{bits}": f"{whole}{bits}"
+    for short, whole, widths in (
+        ("f", "float", (16, 32, 64)),
+        ("fp", "float", (16, 32, 64)),
+        ("i", "int", (8, 16, 32, 64)),
+        ("u", "uint", (8, 16, 32, 64)),
+    )
+    for bits in widths
+}
+
+DTYPES = (
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +70,14 @@ def shapes(text: str) -> tuple[GraphInput, ...]:
 
 
 def dtype(text: str) -> str:
-    """Give a dtype's whole name."""
+    """Give a dtype's whole name; `UsageError` where torch has none of that name."""
     text = text.removeprefix("torch.")
-    return _DTYPES.get(text, text)
+    whole = _DTYPES.get(text, text)
+    if whole and whole not in DTYPES:
+        close = get_close_matches(whole, DTYPES, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "write it as torch does: int64, bfloat16"
+        raise UsageError(f"{text!r} is no dtype", hint=hint)
+    return whole
 
 
 def model_prefix(pattern: str) -> str:
@@ -65,7 +94,23 @@ def is_model(pattern: str, model: ModelKey) -> bool:
 
 def _begins(pattern: str, model: ModelKey) -> bool:
     name, mark, config = pattern.partition("@")
-    return bool(mark) and name == model.name and bool(config) and model.config.startswith(config)
+    return bool(mark) and fnmatchcase(model.name, name) and bool(config) and model.config.startswith(config)
+
+
+def model_of(text: str) -> ModelKey:
+    """Read `NAME@CONFIGURATION`."""
+    name, _, config = text.partition("@")
+    return ModelKey(name=name, config=config)
+
+
+def demand_model(pattern: str, known: Iterable[str], *, where: str) -> None:
+    """Raise a `UsageError` where a pattern means none of the models that are known."""
+    models = {text: model_of(text) for text in known}
+    if not pattern or any(is_model(pattern, model) for model in models.values()):
+        return
+    close = get_close_matches(pattern.partition("@")[0], sorted({model.name for model in models.values()}), n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "`shapeguard cache status` lists the models recorded here"
+    raise UsageError(f"there is no model {pattern!r} {where}", hint=hint)
 
 
 def matches(record: GraphRecord, wanted: Wanted) -> bool:

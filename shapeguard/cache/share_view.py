@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shapeguard.cache.pull import PullPlan
 from shapeguard.cache.push import PushPlan
 from shapeguard.cache.view import SCHEMA, counted, size
@@ -12,20 +14,28 @@ from shapeguard.core.report import JSON, Report, Text
 _SHOWN = 10
 
 
-def pushed(plan: PushPlan, where: str, *, dry_run: bool, verbs: tuple[str, str] = ("send", "sent")) -> Report:
-    """Give what was sent, or would be; `verbs` is what that is called."""
-    num_neffs = sum(not isinstance(upload.source, bytes) for upload in plan.uploads)
+def pushed(
+    plan: PushPlan,
+    where: str,
+    *,
+    dry_run: bool,
+    verbs: tuple[str, str] = ("send", "sent"),
+    troubles: Sequence[tuple[str, str]] = (),
+) -> Report:
+    """Give what was sent, or would be; `verbs` is what that is called; `troubles`: manifests not added to."""
+    num_neffs = plan.num_neffs
     num_records = len(plan.uploads) - num_neffs
     would = f"would {verbs[0]}" if dry_run else verbs[1]
     text = (
         f"{would} {counted(num_records, 'record')} and {counted(num_neffs, 'NEFF')}, {size(plan.num_bytes)}, to {where}"
     )
-    if plan.num_there:
-        text += f"; {plan.num_there} were there already"
+    text += _already(plan.num_there, plan.num_neffs_there, "there")
     manifests: list[JSON] = [each.name for each in plan.manifests]
+    absent: list[JSON] = [*plan.absent]
     return Report(
         tool="cache",
-        sections=(Text(text=text),),
+        sections=(Text(text=text), *_absent(plan)),
+        problems=_problems(troubles),
         document={
             "schema": SCHEMA,
             "dry_run": dry_run,
@@ -33,9 +43,37 @@ def pushed(plan: PushPlan, where: str, *, dry_run: bool, verbs: tuple[str, str] 
             "neffs": num_neffs,
             "bytes": plan.num_bytes,
             "there_already": plan.num_there,
+            "neffs_there_already": plan.num_neffs_there,
+            "neffs_absent": absent,
             "manifests": manifests,
+            "problems": _plain(troubles),
         },
+        exit_code=Exit.FAILED if troubles else Exit.CLEAN,
     )
+
+
+def _already(num_records: int, num_neffs: int, where: str) -> str:
+    """Say what was there before."""
+    parts = [counted(num_records, "record")] if num_records else []
+    parts += [counted(num_neffs, "NEFF")] if num_neffs else []
+    verb = "was" if num_records + num_neffs == 1 else "were"
+    return f"; {' and '.join(parts)} {verb} {where} already" if parts else ""
+
+
+def _absent(plan: PushPlan) -> tuple[Text, ...]:
+    """Say which compiled files records name and the folder lacks."""
+    if not plan.absent:
+        return ()
+    some = ", ".join(plan.absent[:_SHOWN]) + (" …" if len(plan.absent) > _SHOWN else "")
+    return (Text(text=f"{counted(len(plan.absent), 'NEFF')} of these records not in the folder: {some}"),)
+
+
+def _problems(troubles: Sequence[tuple[str, str]]) -> tuple[Problem, ...]:
+    return tuple(Problem(path=name, message=message) for name, message in troubles[:_SHOWN])
+
+
+def _plain(troubles: Sequence[tuple[str, str]]) -> list[JSON]:
+    return [{"name": name, "message": message} for name, message in troubles]
 
 
 def pulled(
@@ -45,8 +83,7 @@ def pulled(
     would = f"would {verbs[0]}" if dry_run else verbs[1]
     records, neffs = counted(len(plan.entries), "record"), counted(plan.num_neffs, "NEFF")
     text = f"{would} {records} and {neffs}, {size(plan.num_bytes)}, from {where}"
-    if plan.num_here:
-        text += f"; {plan.num_here} were here already"
+    text += _already(plan.num_here, 0, "here")
     sections = [Text(text=text)]
     if plan.missing:
         some = ", ".join(key[:12] for key in sorted(plan.missing)[:_SHOWN])
@@ -56,11 +93,10 @@ def pulled(
     if len(plan.troubles) > _SHOWN:
         sections.append(Text(text=f"{len(plan.troubles)} manifests cannot be used; the first {_SHOWN} are named"))
     missing: list[JSON] = [*sorted(plan.missing)]
-    troubles: list[JSON] = [{"name": name, "message": message} for name, message in plan.troubles]
     return Report(
         tool="cache",
         sections=tuple(sections),
-        problems=tuple(Problem(path=name, message=message) for name, message in plan.troubles[:_SHOWN]),
+        problems=_problems(plan.troubles),
         document={
             "schema": SCHEMA,
             "dry_run": dry_run,
@@ -70,7 +106,7 @@ def pulled(
             "bytes": plan.num_bytes,
             "here_already": plan.num_here,
             "missing": missing,
-            "problems": troubles,
+            "problems": _plain(plan.troubles),
         },
         exit_code=Exit.FAILED if plan.troubles else Exit.FINDINGS if plan.missing else Exit.CLEAN,
     )

@@ -16,9 +16,9 @@ import diskcache
 
 from shapeguard.cache import codec
 from shapeguard.cache.border import border
-from shapeguard.cache.insides import Rows
 from shapeguard.cache.join import join
 from shapeguard.cache.location import prepare
+from shapeguard.cache.opening import opened, opened_for_reading
 from shapeguard.core.errors import CacheError
 from shapeguard.core.graphs import GraphRecord
 
@@ -47,7 +47,15 @@ class Statistics:
 class GraphCache:
     """Records of compiled graphs; a record that `put` returned from is there for every other process."""
 
-    def __init__(self, folder: Path, *, size_limit: int = SIZE_LIMIT, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        for_reading: bool = False,
+        size_limit: int = SIZE_LIMIT,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open the cache, and make it where there is none; `for_reading` does with one that cannot be written to."""
         self.folder = folder
         self.size_limit = size_limit
         self._clock = clock
@@ -56,7 +64,8 @@ class GraphCache:
         self.skipped: dict[str, str] = {}
         """Rows that `records` passed over, with what is wrong with each."""
         with border(folder):
-            self._rows = Rows(prepare(folder).resolve())
+            store = prepare(folder, for_reading=for_reading).resolve()
+            self._rows = opened_for_reading(store) if for_reading else opened(store)
 
     def __enter__(self) -> GraphCache:
         return self

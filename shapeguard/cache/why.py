@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from shapeguard.cache.select import Wanted
+from shapeguard.cache.select import Wanted, is_model
 from shapeguard.core.graphs import GraphInput, GraphRecord
 
 PROGRAM = "program"
@@ -205,7 +205,7 @@ def _asked(wanted: Wanted, record: GraphRecord) -> tuple[dict[str, _Part], dict[
     if wanted.tp is not None:
         ask("tp", "tp", str(wanted.tp), str(record.tp or ""))
     model, _, config = wanted.model.partition("@")
-    ask("model", "model", model, record.model.name)
+    ask("model", "model", model, model if is_model(model, record.model) else record.model.name)
     if config:
         found = record.model.config
         ask("model configuration", "model configuration", config, config if found.startswith(config) else found)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEVICES = {"sim": "simulated", "neuron": "real"}
+KINDS = ("forward", "backward", "inference", "eager", "collective")
+TARGETS = ("trn2", "trn3")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 _SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -53,6 +55,25 @@ class Age(click.ParamType["int"]):
         if match is None:
             self.fail(f"{value!r} is no age, for example 30d or 12h", param, ctx)
         return int(match[1]) * _SPANS[match[2]]
+
+
+class Word(click.ParamType["str"]):
+    """One of a few words."""
+
+    name = "word"
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Give the word; another is an error that says which was meant."""
+        if value not in self._words:
+            from difflib import get_close_matches
+
+            close = get_close_matches(str(value), self._words, n=1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            self.fail(f"{value!r} is not one of {', '.join(self._words)}.{meant}", param, ctx)
+        return str(value)
 
 
 def cache_options(command: Command) -> Command:
@@ -105,9 +126,9 @@ def record_options(command: Command) -> Command:
         )
 
     for option in (
-        click.option("--kind", help="forward, backward, inference, or with --eager eager, collective."),
+        click.option("--kind", type=Word(KINDS), help="forward, backward, inference; eager, collective."),
         click.option("--device", type=click.Choice(list(DEVICES)), help="Simulated or real records."),
-        click.option("--target", help="Platform: trn2, trn3."),
+        click.option("--target", type=Word(TARGETS), help="Platform: trn2, trn3."),
         click.option("--tp", type=click.IntRange(min=0), help="Size of tensor parallelism."),
         click.option("--dtype", help="Of an input, or of autocast: int64, bf16."),
         click.option("--length", type=click.IntRange(min=0), help="Second size of an input."),
@@ -144,6 +165,14 @@ def share_options(command: Command) -> Command:
     ):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def demand_folder(neff_dir: Path | None) -> None:
+    """Raise a `UsageError` where the folder to take compiled files from is not there."""
+    from shapeguard.core.errors import UsageError
+
+    if neff_dir is not None and not neff_dir.is_dir():
+        raise UsageError(f"{str(neff_dir)!r} is no folder", hint="give --neff-dir the folder of compiled files")
 
 
 def progress(word: str) -> Callable[[int, int], None]:

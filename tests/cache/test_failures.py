@@ -69,16 +69,47 @@ def test_a_folder_that_cannot_be_read_is_one_line(home: Path) -> None:
 
 
 @needs_modes
-def test_a_folder_that_cannot_be_written_to_is_one_line(home: Path) -> None:
-    folder = filled(home / "cache", record(1))
-    for path in (*(folder / "v1").iterdir(), folder / "v1", folder):
+@pytest.mark.parametrize("is_open_elsewhere", [False, True])
+def test_a_cache_that_cannot_be_written_to_can_be_read(home: Path, is_open_elsewhere: bool) -> None:
+    folder = filled(home / "cache", record(1), record(2))
+    other = filled(home / "other", record(1), record(3))
+    assert _run("export", str(home / "more.tar"), cache=other).returncode == 0
+    holder = sqlite3.connect(folder / "v1" / "cache.db")
+    if is_open_elsewhere:
+        holder.execute("SELECT COUNT(*) FROM Cache").fetchall()
+    paths = (*(folder / "v1").iterdir(), folder / "v1", folder)
+    for path in paths:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    for verb in ("ls", "status", "verify"):
-        ran = _run(verb, cache=folder, before=UNABLE)
-        assert _is_one_error(ran) or (verb == "verify" and ran.returncode == 1), ran.stderr
-        assert "Traceback" not in ran.stderr
+    (home / "out").mkdir(mode=0o777)
+    (home / "out").chmod(0o777)
+    for verb in (
+        ("ls",),
+        ("status",),
+        ("verify",),
+        ("show", record(1).key.id),
+        ("lookup", "LlamaForCausalLM", "8x512"),
+        ("why", "LlamaForCausalLM", "8x600"),
+        ("prune", "--older-than", "30d", "--dry-run"),
+        ("import", str(home / "more.tar"), "--dry-run"),
+        ("export", str(home / "out" / "all.tar")),
+        ("push", f"file://{home}/out"),
+    ):
+        ran = _run(*verb, cache=folder, before=UNABLE)
+        assert ran.returncode == 0, (verb, ran.stderr)
+    assert "1 record was here already" in _run("import", str(home / "more.tar"), "--dry-run", cache=folder).stdout
+    for verb in (("verify", "--repair"), ("import", str(home / "more.tar")), ("prune", "--max-size", "0")):
+        ran = _run(*verb, cache=folder, before=UNABLE)
+        assert _is_one_error(ran), (verb, ran.stderr)
+    holder.close()
     for path in (folder, folder / "v1"):
         path.chmod(0o700)
+
+
+@needs_modes
+def test_an_empty_folder_that_cannot_be_written_to_is_one_line(home: Path) -> None:
+    (home / "cache").mkdir(mode=0o555)
+    ran = _run("ls", cache=home / "cache", before=UNABLE)
+    assert _is_one_error(ran), ran.stderr
 
 
 @needs_modes

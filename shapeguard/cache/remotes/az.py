@@ -11,6 +11,7 @@ class AzRemote(ObjectRemote):
     """A container: `az://container/folder`; account and credentials from the usual `AZURE_` variables."""
 
     scheme = "az"
+    credentials = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
 
     def store(self, bucket: str, prefix: str | None) -> object:
         """Give the store."""

@@ -8,13 +8,12 @@ import hashlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from shapeguard.cache.location import make_below
+from shapeguard.cache.location import make_below, scratch_file
 from shapeguard.cache.remote import ABSENT, Blob, Remote, checked, is_name, too_large
 from shapeguard.core.errors import RemoteError
 
@@ -106,7 +105,7 @@ class FileRemote(Remote):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        descriptor = os.open(self._root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = _lock_file(self._root / _LOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -114,8 +113,16 @@ class FileRemote(Remote):
             os.close(descriptor)
 
 
+def _lock_file(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except PermissionError:
+        # Another user's: a lock can be taken on what can only be read as well.
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+
+
 def _scratch(folder: Path, source: bytes | Path) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=folder)
+    descriptor, path = scratch_file(folder)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             if isinstance(source, bytes):
@@ -126,9 +133,9 @@ def _scratch(folder: Path, source: bytes | Path) -> Path:
             stream.flush()
             os.fsync(stream.fileno())
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
-    return Path(name)
+    return path
 
 
 def _place_new(scratch: Path, target: Path) -> bool:

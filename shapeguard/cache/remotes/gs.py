@@ -11,6 +11,7 @@ class GsRemote(ObjectRemote):
     """A bucket: `gs://bucket/folder`; credentials from the usual `GOOGLE_` variables."""
 
     scheme = "gs"
+    credentials = "GOOGLE_APPLICATION_CREDENTIALS, the path of a key file"
 
     def store(self, bucket: str, prefix: str | None) -> object:
         """Give the store."""

@@ -14,6 +14,7 @@ class S3Remote(ObjectRemote):
     """A bucket: `s3://bucket/folder`; credentials, region and endpoint from the usual `AWS_` variables."""
 
     scheme = "s3"
+    credentials = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
     def store(self, bucket: str, prefix: str | None) -> object:
         """Give the store; an endpoint on plain HTTP is taken where it is named as one."""

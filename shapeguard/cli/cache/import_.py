@@ -27,7 +27,8 @@ def command(
     from shapeguard.cache.store import GraphCache
 
     archive = Archive(file)
-    with GraphCache(folder) as cache:
+    archive.verify()
+    with GraphCache(folder, for_reading=dry_run) as cache:
         lock = named(lock_file) if lock_file else None
         plan = plan_pull(archive, cache, model=model, lock=lock, neff_dir=neff_dir)
         num_new = 0 if dry_run else pull(plan, archive, cache, neff_dir=neff_dir)

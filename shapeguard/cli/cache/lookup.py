@@ -11,6 +11,7 @@ import click
 from shapeguard.cli.cache_options import cache_options, picked, record_options
 from shapeguard.cli.options import report_options
 from shapeguard.core.errors import Exit
+from shapeguard.core.graphs import EAGER_KINDS
 from shapeguard.core.report import Report, Text
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def command(folder: Path, wanted: Wanted) -> Report:
     from shapeguard.cache.store import GraphCache
     from shapeguard.cache.view import listed, with_skipped
 
-    with GraphCache(folder) as cache:
-        found = picked(cache, wanted, eager=False)
+    with GraphCache(folder, for_reading=True) as cache:
+        found = picked(cache, wanted, eager=wanted.kind in EAGER_KINDS)
     report = with_skipped(listed(found, limit=len(found)), cache.skipped)
     if found:
         return report

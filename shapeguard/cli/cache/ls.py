@@ -10,7 +10,7 @@ import click
 from shapeguard.cache.select import Wanted, is_model, order
 from shapeguard.cli.cache_options import cache_options, picked, record_options
 from shapeguard.cli.options import current_output, report_options
-from shapeguard.core.graphs import GraphRecord, ModelKey
+from shapeguard.core.graphs import EAGER_KINDS, GraphRecord, ModelKey
 from shapeguard.core.report import Report
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
     from shapeguard.cache.store import GraphCache
     from shapeguard.cache.view import listed, with_skipped
 
-    with GraphCache(folder) as cache:
+    eager = eager or wanted.kind in EAGER_KINDS
+    with GraphCache(folder, for_reading=True) as cache:
         num_eager = 0 if eager else sum(_models(cache, wanted, eager=True).values())
         models = _models(cache, wanted, eager=eager)
         # A table of a hundred rows need not wait until a hundred thousand are read.

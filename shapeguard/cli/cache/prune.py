@@ -36,7 +36,7 @@ def command(
     if not keep_lock and older_than is None and max_size is None:
         raise UsageError("nothing was said to forget", hint="give --keep-lock, --older-than or --max-size")
     before = time.time() - older_than if older_than is not None else None
-    with GraphCache(folder) as cache:
+    with GraphCache(folder, for_reading=dry_run) as cache:
         ages = cache.ages()
         kept = graphs_of(cache, keep_lock) if keep_lock else None
         gone = excess(ages, before=before, kept=kept, max_bytes=max_size)

@@ -28,7 +28,7 @@ def command(folder: Path, url: str, lock_file: Path | None, model: str, neff_dir
     from shapeguard.cache.store import GraphCache
 
     remote = open_remote(url, read_only=True)
-    with GraphCache(folder) as cache:
+    with GraphCache(folder, for_reading=dry_run) as cache:
         lock = named(lock_file) if lock_file else None
         plan = plan_pull(remote, cache, model=model, lock=lock, neff_dir=neff_dir)
         num_new = 0 if dry_run else pull(plan, remote, cache, neff_dir=neff_dir, progress=progress("fetched"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from shapeguard.cli.cache_options import cache_options, progress, share_options
+from shapeguard.cli.cache_options import cache_options, demand_folder, progress, share_options
 from shapeguard.cli.options import report_options
 from shapeguard.core.report import Report
 
@@ -32,9 +32,9 @@ def command(folder: Path, url: str, lock_file: Path | None, model: str, neff_dir
     from shapeguard.cache.view import with_skipped
 
     remote = open_remote(url, read_only=os.environ.get("SHAPEGUARD_REMOTE_READ_ONLY", "") not in ("", "0"))
-    with GraphCache(folder) as cache:
+    with GraphCache(folder, for_reading=True) as cache:
         records = chosen(cache, model)
+    demand_folder(neff_dir)
     plan = plan_push(records, remote, lock=named(lock_file) if lock_file else None, neff_dir=neff_dir)
-    if not dry_run:
-        push(plan, remote, progress=progress("sent"))
-    return with_skipped(pushed(plan, url, dry_run=dry_run), cache.skipped)
+    troubles = [] if dry_run else push(plan, remote, progress=progress("sent"))
+    return with_skipped(pushed(plan, url, dry_run=dry_run, troubles=troubles), cache.skipped)

@@ -43,7 +43,7 @@ def command(folder: Path, neff_dir: tuple[Path, ...], verify: bool, keep: bool, 
         raise UsageError("there is no folder of NEFFs here", hint="give one with --neff-dir")
     found: list[tuple[NeffFolder, list[Linked]]] = []
     num_kept = 0
-    with GraphCache(folder) as cache:
+    with GraphCache(folder, for_reading=not keep) as cache:
         records = [*cache.records(), *cache.records(eager=True)]
         for root in roots:
             there = look(root)

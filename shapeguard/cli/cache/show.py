@@ -21,7 +21,7 @@ def command(folder: Path, id: str) -> Report:
     from shapeguard.cache.store import GraphCache
     from shapeguard.cache.view import shown
 
-    with GraphCache(folder) as cache:
+    with GraphCache(folder, for_reading=True) as cache:
         found = cache.ids(id.lower()) if id and id.isalnum() and id.isascii() else []
         if not found:
             raise UsageError(f"no record's id begins with {id!r}", hint="`shapeguard cache ls` lists them")

@@ -19,7 +19,7 @@ def command(folder: Path) -> Report:
     from shapeguard.cache.store import SIZE_LIMIT, GraphCache
     from shapeguard.cache.view import size
 
-    with GraphCache(folder) as cache:
+    with GraphCache(folder, for_reading=True) as cache:
         figures = cache.statistics()
         graphs, eager = cache.models(), cache.models(eager=True)
     rows = [

@@ -24,7 +24,7 @@ def command(folder: Path, repair: bool) -> Report:
 
     troubles = check(folder, repair=repair)
     try:
-        with GraphCache(folder) as cache:
+        with GraphCache(folder, for_reading=True) as cache:
             num_records = cache.statistics().records
     except CacheError:
         num_records = 0  # said in the troubles

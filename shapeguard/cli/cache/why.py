@@ -39,8 +39,8 @@ def command(folder: Path, wanted: Wanted, event: str | None) -> Report:
 
     if bool(event) == bool(wanted.model):
         raise UsageError("give either a model or --event RUN", hint="shapeguard cache why LlamaForCausalLM 8x512")
-    with GraphCache(folder) as cache:
-        found = _of_events(cache, event) if event else [_of_words(cache, wanted)]
+    with GraphCache(folder, for_reading=True) as cache:
+        found = _of_events(cache, event, wanted) if event else [_of_words(cache, wanted)]
     report = Report(
         tool="cache",
         sections=tuple(part for parts, _ in found for part in parts),
@@ -71,7 +71,7 @@ def _of_others(cache: GraphCache, name: str, *, eager: bool) -> list[GraphRecord
 
 
 def _asked(wanted: Wanted) -> str:
-    words = [wanted.model]
+    words = [wanted.model] if wanted.model else []
     words += [f"{each.path} {'×'.join(map(str, each.shape))} {each.dtype}".strip() for each in wanted.shapes]
     for name in ("batch", "length", "dtype", "tp", "target", "kind", "device"):
         value = getattr(wanted, name)
@@ -79,11 +79,11 @@ def _asked(wanted: Wanted) -> str:
     return ", ".join(words)
 
 
-def _of_events(cache: GraphCache, event: str) -> list[tuple[list[Table | Text], JSON]]:
+def _of_events(cache: GraphCache, event: str, wanted: Wanted) -> list[tuple[list[Table | Text], JSON]]:
     from shapeguard.cache.view import explained, inputs
     from shapeguard.cache.why import nearest
 
-    asked = _asked_events(event)
+    asked = _asked_events(event, wanted)
     found = []
     for record in asked[:_MOST]:
         candidates = _candidates(cache, record)
@@ -106,17 +106,25 @@ def _candidates(cache: GraphCache, record: GraphRecord) -> list[GraphRecord]:
     return own + _of_others(cache, name, eager=eager)
 
 
-def _asked_events(event: str) -> list[GraphRecord]:
+def _asked_events(event: str, wanted: Wanted) -> list[GraphRecord]:
+    """Give the graphs of a run that the options pick: operators only where their kind or number is given."""
+    from shapeguard.cache.select import matches
+    from shapeguard.core.graphs import EAGER_KINDS
     from shapeguard.runs.records import recorded
     from shapeguard.runs.stream import read_run
 
     folder, number = _split(event)
     pairs = list(recorded(read_run(folder)))
-    if number is None:
-        return list(_distinct(record for _, record in pairs if not record.is_eager))
-    found = list(_distinct(record for compile, record in pairs if compile.n == number))
-    if not found:
-        raise UsageError(f"{folder} has no compile of a graph with number {number}", hint="see `n` in its event files")
+    if number is not None:
+        pairs = [(compile, record) for compile, record in pairs if compile.n == number]
+        if not pairs:
+            message = f"{folder} has no compile of a graph with number {number}"
+            raise UsageError(message, hint="see `n` in its event files")
+    has_operators = number is not None or wanted.kind in EAGER_KINDS
+    of_kind = [record for _, record in pairs if has_operators or not record.is_eager]
+    found = list(_distinct(record for record in of_kind if matches(record, wanted)))
+    if of_kind and not found:
+        raise UsageError(f"{event} has no graph with {_asked(wanted)}", hint="leave out some of the options")
     return found
 
 
