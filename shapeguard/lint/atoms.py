@@ -67,6 +67,10 @@ class _Walk:
                     todo += [each for each in value if isinstance(each, ast.AST)]
                 elif isinstance(value, ast.AST):
                     todo.append(value)
+        yield from self._afterwards()
+
+    def _afterwards(self) -> Iterator[str]:
+        """What can be told when all of the tree has been seen."""
         for callee, name in self.unpacked:
             if name in self.assigned:
                 yield f"{callee}(**"
@@ -75,7 +79,9 @@ class _Walk:
         if self.masks.are_read:
             yield "[~]"
         for first, last in self.chains:
-            packages = self.modules.get(first, ("_",)) if first not in self.assigned else (*self.modules.get(first, ()), "_")
+            packages = self.modules.get(first, set())
+            if not packages or first in self.assigned:
+                packages = packages | {"_"}
             yield from (f"{package}:{last}" for package in packages)
 
     def attribute(self, node: Any) -> Iterator[str]:

@@ -73,7 +73,7 @@ class Checker:
             lengths=self.task.lengths,
             transformers=self.task.transformers,
         )
-        return self._tree(text, rules, context, wrong)
+        return self._tree(text, rules, context, tree or wrong)
 
     def _parse(self, text: str) -> None:
         with self._timed("ast"):
@@ -82,16 +82,17 @@ class Checker:
             self._tree(text, (), Context(path=self.task.path), wrong)
 
     def _tree(
-        self, text: str, rules: Sequence[type[Rule]], context: Context, wrong: SyntaxError | None
+        self, text: str, rules: Sequence[type[Rule]], context: Context, parsed: ast.Module | SyntaxError | None
     ) -> list[Finding]:
         with self._timed("tree"):
             try:
-                return check_source(text, rules=rules, context=context, is_python=wrong is None)
+                tree = parsed if isinstance(parsed, ast.Module) else None
+                return check_source(text, rules=rules, context=context, tree=tree)
             except SourceError:
-                if wrong is None:
+                if not isinstance(parsed, SyntaxError):
                     raise
                 # Both parsers refuse it; Python's words are the ones people know.
-                raise SourceError(f"does not parse: {wrong.msg}", wrong.lineno or 0) from None
+                raise SourceError(f"does not parse: {parsed.msg}", parsed.lineno or 0) from None
 
     def _suppressed(self, text: str, found: list[Finding]) -> list[Finding]:
         if not found and "shapeguard" not in text and "SG" not in text:

@@ -33,6 +33,7 @@ IMPORTS = tuple(
 )
 """Words of an import of what has `generate()`, as opposed to one in a text or in an example after `>>>`."""
 
+
 def imported(package: str, *names: str) -> Groups:
     """Atoms of a name that comes from the package: imported as such, by a star, or reached through a module."""
     found: Groups = ()

@@ -87,16 +87,16 @@ def could_match(tree: ast.Module, rule: type[Rule]) -> bool:
 
 
 def check_source(
-    source: str, *, rules: Sequence[type[Rule]], context: Context, is_python: bool = False
+    source: str, *, rules: Sequence[type[Rule]], context: Context, tree: ast.Module | None = None
 ) -> list[Finding]:
     """Parse the text and give what the rules report; `SourceError` if it does not parse.
 
-    `is_python` says that Python's own parser has taken the text already.
+    The tree is Python's own, if its parser has taken the text already.
     """
     # Here and not at the top: most files never come this far, and libcst takes 0.2 s to import.
     from shapeguard.lint.flow.check import check
 
-    return check(source, rules=rules, context=context, is_python=is_python)
+    return check(source, rules=rules, context=context, tree=tree)
 
 
 # A comment, a text in triple quotes, or a plain text: the last is matched to be stepped over.

@@ -11,6 +11,7 @@ import libcst as cst
 
 from shapeguard.core.finding import Finding
 from shapeguard.lint.flow.facts import Facts
+from shapeguard.lint.flow.sketch import sketch
 from shapeguard.lint.flow.spans import Places
 from shapeguard.lint.rule import Match, Rule
 from shapeguard.lint.visit import Context, SourceError
@@ -21,10 +22,17 @@ _BRACKETS = 200
 _CHAIN = re.compile(r"(?:(?>\w+|[-+~*/%@&|^<>=!.,:\[\](){}])(?>[ \t]*)){4000}")
 
 
-def check(source: str, *, rules: Sequence[type[Rule]], context: Context, is_python: bool = False) -> list[Finding]:
-    """Give what the rules report, in the order of the text."""
-    module = parse(source, is_python=is_python)
+def check(
+    source: str, *, rules: Sequence[type[Rule]], context: Context, tree: ast.Module | None = None
+) -> list[Finding]:
+    """Give what the rules report, in the order of the text; the tree is Python's own, where it has one."""
     try:
+        drawn = sketch(tree, source) if tree is not None and rules else None
+        if drawn is not None:
+            rules = list({match.rule for match in _matches(Facts(*drawn), rules, context)})
+            if not rules:
+                return []
+        module = parse(source, is_python=tree is not None)
         matches = _matches(Facts(module), rules, context)
         return _findings(module, source, matches, context) if matches else []
     except RecursionError:

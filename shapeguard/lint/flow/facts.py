@@ -13,14 +13,15 @@ from shapeguard.lint.flow.draft import Draft, Fixes, append, is_literal
 from shapeguard.lint.flow.flow import Flow
 from shapeguard.lint.flow.moves import is_cpu
 from shapeguard.lint.flow.scope import path_of
+from shapeguard.lint.flow.sketch import Sketch
 from shapeguard.lint.flow.values import method
 
 
 class Facts(Flow):
     """The questions of the rules."""
 
-    def __init__(self, module: cst.Module) -> None:
-        super().__init__(module)
+    def __init__(self, module: cst.Module, sketch: Sketch | None = None) -> None:
+        super().__init__(module, sketch)
         self.fixes = Fixes()
 
     @cached_property

@@ -19,6 +19,7 @@ from shapeguard.lint.flow.kinds import kinds
 from shapeguard.lint.flow.mapping import Mapping, mapping
 from shapeguard.lint.flow.reach import ancestors, before, reaching
 from shapeguard.lint.flow.scope import Binding, Mutation, Scope, path_of
+from shapeguard.lint.flow.sketch import Sketch
 from shapeguard.lint.flow.values import Value, evaluate, method
 
 _DEPTH = 40
@@ -27,8 +28,9 @@ _DEPTH = 40
 class Flow:
     """One parsed file."""
 
-    def __init__(self, module: cst.Module) -> None:
+    def __init__(self, module: cst.Module, sketch: Sketch | None = None) -> None:
         self.index = Index(module)
+        self._sketch = sketch
         self._values: dict[cst.CSTNode, list[Value]] = {}
         self._kinds: dict[cst.CSTNode, frozenset[str]] = {}
         self._mappings: dict[cst.CSTNode, Mapping] = {}
@@ -222,4 +224,6 @@ class Flow:
 
     def source_of(self, node: cst.CSTNode) -> str:
         """Give the text of a small expression."""
+        if self._sketch is not None:
+            return self._sketch.source_of(node)
         return self.index.module.code_for_node(node)

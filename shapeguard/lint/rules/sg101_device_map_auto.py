@@ -55,7 +55,10 @@ class DeviceMapAuto(Rule):
         (("{device_map",), ("[device_map",), ("(device_map",)),
         tuple((f"'{word}'",) for word in WORDS),
     )
-    gate += tuple(("{device_map", how, f"'{word}'") for word in WORDS for how in ("(model_init_kwargs", "(model_kwargs"))
+    gate += tuple(
+        ("{device_map", how, f"'{word}'") for word in WORDS for how in ("(model_init_kwargs", "(model_kwargs")
+    )
+
     def visit_Call(self, call: Invocation) -> None:
         """Look at what loads a model."""
         if call.method in LOADERS:

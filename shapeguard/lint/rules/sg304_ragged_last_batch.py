@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 TRL_ARGUMENTS = ("SFTConfig", "DPOConfig", "RewardConfig", "KTOConfig", "ORPOConfig", "CPOConfig")
+HOW = ("{}()", "={}", "partial<{}", "class({}")
 SHUFFLING = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 EVALUATION = re.compile(
     r"(^|[^a-z])(val|valid|validation|dev|devel)([^a-z]|$)|validat|eval|test|infer|predict|calib|holdout|gallery|query|bench",
@@ -55,20 +56,11 @@ class RaggedLastBatch(Rule):
     triggers = (("DataLoader",), ("TrainingArguments",), ("BatchSampler",), *(("trl", name) for name in TRL_ARGUMENTS))
     gate: ClassVar[Groups] = both(
         (*imported("torch", "DataLoader", "BatchSampler"), *imported("torchdata", "StatefulDataLoader")),
-        tuple(
-            (how.format(name),)
-            for name in ("DataLoader", "BatchSampler", "StatefulDataLoader")
-            for how in ("{}()", "={}", "partial<{}", "class({}")
-        ),
+        tuple((how.format(name),) for name in ("DataLoader", "BatchSampler", "StatefulDataLoader") for how in HOW),
     )
     gate += both(
         (*imported("transformers", *ARGUMENTS), *imported("trl", *TRL_ARGUMENTS)),
-        tuple(
-            (how.format(name),)
-            for name in (*ARGUMENTS, *TRL_ARGUMENTS)
-            for how in ("{}()", "={}", "partial<{}", "class({}")
-        )
-        + (("parse_dict()",),),
+        (*((how.format(name),) for name in (*ARGUMENTS, *TRL_ARGUMENTS) for how in HOW), ("parse_dict()",)),
     )
 
     def visit_Call(self, call: Invocation) -> None:
