@@ -192,6 +192,10 @@ def vet(folder: Path, mode: str = "mode=rw") -> None:
         _vet_objects(con.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
         if con.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone():
             _vet_settings(con.execute("SELECT key, value FROM Settings").fetchall())
+        if mode == "mode=rw":
+            # diskcache writes as it opens, and waits for other writers without a limit that could be set.
+            con.execute("BEGIN IMMEDIATE")
+            con.execute("ROLLBACK")
     finally:
         con.close()
 
