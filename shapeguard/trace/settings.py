@@ -29,7 +29,9 @@ class Settings:
 
 def environment(settings: Settings, *, folder: Path, root: Path, base: Mapping[str, str]) -> dict[str, str]:
     """Give the child's environment: the settings, and the simulated distribution before everything installed."""
-    found = {name: value for name, value in base.items() if not name.startswith("SHAPEGUARD_RUN_")}
+    found = {
+        name: value for name, value in base.items() if not name.startswith(("SHAPEGUARD_RUN_", "SHAPEGUARD_WORLD"))
+    }
     found.update(
         SHAPEGUARD_RUN_DIR=str(folder),
         SHAPEGUARD_DEVICE=settings.device,

@@ -19,6 +19,8 @@ from shapeguard.trace.probe import Installed, device_nodes, installed
 from shapeguard.trace.program import Program, shareable
 from shapeguard.trace.relay import run
 from shapeguard.trace.settings import Settings, environment
+from shapeguard.trace.world import World, refuse_launcher
+from shapeguard.trace.world import environment as rank_environment
 
 Say = Callable[[str], None]
 
@@ -33,17 +35,36 @@ class Traced:
     summary: Summary
 
 
-def trace(program: Program, settings: Settings, *, run_dir: Path | None = None, say: Say) -> Traced:
-    """Run a program and judge its run; what the user must know before it starts goes to `say`."""
+def trace(
+    program: Program, settings: Settings, *, run_dir: Path | None = None, world: World | None = None, say: Say
+) -> Traced:
+    """Run a program and judge its run; what the user must know before it starts goes to `say`.
+
+    In a simulated world it runs once for each rank that was asked for, one after the other.
+    """
+    if world is not None:
+        refuse_launcher(program.argv)
     root = Path.cwd().resolve()
     settings = _checked(settings, installed(program.interpreter), say)
     folder = folders.make(run_dir, name=program.name, root=root)
-    started = _started(program, settings, root)
+    started = _started(program, settings, world, root)
     folders.claim(folder, started)
     begin = time.monotonic()
-    code = run(program.argv, environment(settings, folder=folder, root=root, base=os.environ))
+    env = environment(settings, folder=folder, root=root, base=os.environ)
+    code = run(program.argv, env) if world is None else _run_ranks(program, world, env, say)
     ended = Ended(exit_code=code, signal=_signal(code), wall_s=round(time.monotonic() - begin, 3))
     return Traced(exit_code=code, folder=folder, summary=finish(folder, started, ended))
+
+
+def _run_ranks(program: Program, world: World, env: Mapping[str, str], say: Say) -> int:
+    """Run the ranks of a simulated world; the first that fails ends them, its exit code is that of all."""
+    for rank in world.ranks:
+        if len(world.ranks) > 1:
+            say(f"rank {rank} of {world.size}")
+        code = run(program.argv, rank_environment(world, rank, env))
+        if code:
+            return code
+    return 0
 
 
 def finish(folder: Path, started: Mapping[str, object], ended: Ended) -> Summary:
@@ -86,8 +107,10 @@ def _checked(settings: Settings, found: Installed | None, say: Say) -> Settings:
     return replace(settings, device=device)
 
 
-def _started(program: Program, settings: Settings, root: Path) -> dict[str, object]:
-    device = {"kind": settings.device, "target": settings.target, "inner": settings.inner}
+def _started(program: Program, settings: Settings, world: World | None, root: Path) -> dict[str, object]:
+    device: dict[str, object] = {"kind": settings.device, "target": settings.target, "inner": settings.inner}
+    if world is not None:
+        device["world"] = {"sizes": world.text, "ranks": list(world.ranks)}
     return {
         "schema": SCHEMA,
         "command": list(shareable(program.shown, root)),

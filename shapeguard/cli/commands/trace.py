@@ -13,6 +13,7 @@ from shapeguard.core.errors import ShapeguardError, UsageError
 
 if TYPE_CHECKING:
     from shapeguard.runs.summary import Summary
+    from shapeguard.trace.world import World
 
 _WORDS = "shapeguard.trace.words"
 _ELSEWHERE = ("--json", "--output-format")
@@ -90,6 +91,12 @@ def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option(
     "--devices", "num_devices", type=click.IntRange(min=1), default=1, show_default=True, help="Visible devices."
 )
+@click.option(
+    "--world",
+    metavar="SIZES",
+    help="Run a rank of a world whose other ranks are not there: tp=2,fsdp=2, or the number of ranks.",
+)
+@click.option("--rank", metavar="N|all", help="The ranks of --world to run, one after the other. [default: 0]")
 @click.option("--stub-weights", is_flag=True, help="Build models from their configuration, read no weights.")
 @click.option("--max-steps", type=click.IntRange(min=1), help="End the program after so many steps, with exit code 0.")
 @click.option("--warmup-steps", type=click.IntRange(min=0), default=2, show_default=True, help="Warm-up of each phase.")
@@ -107,6 +114,8 @@ def command(
     run_dir: Path | None,
     fail_on: str | None,
     no_cache: bool,
+    world: str | None,
+    rank: str | None,
     **settings: object,
 ) -> int:
     """Run PROGRAM on a simulated Neuron device and show every graph it would compile, with cause and line.
@@ -125,7 +134,8 @@ def command(
     if settings["device"] == "cpu":
         raise UsageError("--device cpu compiles nothing for Neuron: there is nothing to trace", hint="use --device sim")
     wanted = program(ctx.meta[_WORDS])
-    traced = trace(wanted, Settings(**settings), run_dir=run_dir, say=_say)  # type: ignore[arg-type]
+    simulated = _world(world, rank)
+    traced = trace(wanted, Settings(**settings), run_dir=run_dir, world=simulated, say=_say)  # type: ignore[arg-type]
     # After the run: what the cache knows never changes a count.
     if not no_cache and (note := remember(traced.folder, os.environ)):
         _say(note)
@@ -138,6 +148,18 @@ def command(
     if code and not traced.exit_code:
         _say(f"exit {code}: --fail-on {fail_on}")
     return code
+
+
+def _world(sizes: str | None, ranks: str | None) -> World | None:
+    from shapeguard.trace.world import world
+
+    if sizes is None:
+        if ranks is not None:
+            raise UsageError(
+                "--rank names a rank of a simulated world", hint="add --world, such as --world tp=2,fsdp=2"
+            )
+        return None
+    return world(sizes, ranks if ranks is not None else "0")
 
 
 def _verdict(summary: Summary, fail_on: str | None) -> int:

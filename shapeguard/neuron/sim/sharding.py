@@ -7,23 +7,51 @@ lie, and where the arguments must lie for it, along one dimension of a mesh.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+_LIBRARIES: list[torch.library.Library] = []
 Rules = list[tuple[list[Any], list[Any]]]
 
 
 @functools.cache
 def register() -> None:
     """Tell DTensor, once; to be called when the program makes its first group, since this imports DTensor."""
+    aten: Any = torch.ops.aten
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("linear_backward", _shapes_of_linear_backward, "Meta", allow_override=True)
+    _LIBRARIES.append(library)
+    # Graphs are traced with torch's dispatcher in Python, which has shape functions of its own.
+    aten.linear_backward.default.py_kernels[torch._C.DispatchKey.Meta] = _shapes_of_linear_backward
+    aten.linear_backward.default._dispatch_cache.clear()
+    attention = aten._scaled_dot_product_fused_attention_overrideable.default
+    attention_backward = aten._scaled_dot_product_fused_attention_overrideable_backward.default
+    _add(aten.linear.default, _linear, tensors=3)
+    _add(aten.linear_backward.default, _linear_backward, tensors=3)
+    _add(attention, _attention, tensors=4)
+    _add(attention_backward, _attention_backward, tensors=5)
+
+
+def _add(op: torch._ops.OpOverload, rule: Callable[..., Rules], *, tensors: int) -> None:
+    """Register a rule. What follows the first arguments, the tensors, is part of what DTensor remembers a result by."""
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
     from torch.distributed.tensor.experimental import register_sharding
 
-    aten: Any = torch.ops.aten
-    register_sharding(aten.linear.default)(_linear)
-    register_sharding(aten.linear_backward.default)(_linear_backward)
-    register_sharding(aten._scaled_dot_product_fused_attention_overrideable.default)(_attention)
-    register_sharding(aten._scaled_dot_product_fused_attention_overrideable_backward.default)(_attention_backward)
+    register_sharding(op)(rule)
+    propagator: Any = DTensor._op_dispatcher.sharding_propagator
+    propagator.op_to_schema_info[op] = RuntimeSchemaInfo(tensors, needs_pytree=True)
+
+
+def _shapes_of_linear_backward(x: Any, grad: Any, weight: Any, output_mask: Any) -> Any:
+    """Give blanks for what is asked for: torch's own function gives a bias too, where only a weight is asked for."""
+    return (
+        grad.new_empty(x.shape) if output_mask[0] else None,
+        grad.new_empty(weight.shape) if output_mask[1] else None,
+        grad.new_empty(weight.shape[:1]) if output_mask[2] else None,
+    )
 
 
 def _placements() -> tuple[Any, Any, Any]:
@@ -83,7 +111,7 @@ def _attention_backward(
     for place in (replicate(), shard(0), shard(1)):
         placed = _bias(bias, place)
         # A bias that all heads or rows share gets a part of its gradient on each rank.
-        bias_grad = None if bias is None or not mask[3] else (placed if placed == place else partial())
+        bias_grad = None if bias is None else (placed if placed == place else partial())
         others = [replicate() if _is_tensor(value) else None for value in rest]
         given = [place, place, place, place, placed, None, place, place, *others]
         rules.append(([place, place, place, bias_grad], given))
