@@ -6,16 +6,17 @@ facts only: no source text, no tensor values. Every line has `type`, `step` (0 b
 since the start of the process and never part of a comparison.
 
 `start`     schema, rank, world_size, pid, program (argv of the user), cwd, warmup_steps, device {kind, target, inner,
-            num_devices, toolchain {python, torch, transformers, shapeguard}}; optional: forked (true in a forked child)
-`compile`   n (counts from 1 in the process), kind, outcome, key, and by kind:
+            num_devices, flags (of the compiler), toolchain {python, torch, transformers, shapeguard}}; optional: forked (true in a forked child)
+`compile`   n (counts from 1 in the process), kind, outcome, key; optional: config (digest of the model's configuration),
+            tp (size of its tensor parallelism), seconds (what the compiler took); and by kind:
   region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
                 code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes;
                 optional: instance (which `torch.compile` call made it, from 1: two models of one class are two).
                 outcome is "compiled", "shared" (every graph of it was known), "failed", or "eager-after-limit" (Dynamo
                 gave up on the code object: from here it runs eagerly; `limit` says at how many)
   forward, backward, inference
-                one graph after AOTAutograd: region it belongs to, name, inputs, nodes, collectives
-                (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key was known), "failed"
+                one graph after AOTAutograd: region it belongs to, name, inputs, nodes, operators {name: how often},
+                collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key was known), "failed"
   eager         one new key of an eager operator: op (overload name without "aten::"), inputs, constants,
                 certainty ("" or "±": the count rests on a guess about Neuron)
   collective    the same for an eager collective

@@ -89,7 +89,11 @@ class Reader:
                 guard=str(get("guard") or ""),
                 modes=self._modes(get("modes")),
                 model=intern(_text(get("model") or "")),
+                config=intern(str(get("config") or "")),
+                tp=int(get("tp") or 0),
                 nodes=int(get("nodes") or 0),
+                operators=_counts(get("operators")),
+                seconds=_seconds(get("seconds")),
                 collectives=int(get("collectives") or 0),
                 limit=int(get("limit") or 0),
                 certainty=str(get("certainty") or ""),
@@ -207,6 +211,16 @@ def _event(text: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return event if isinstance(event, dict) else None
+
+
+def _counts(value: Any) -> Mapping[str, int]:
+    rows = value.items() if isinstance(value, Mapping) else ()
+    return {intern(str(name)): number for name, number in rows if isinstance(number, int) and number > 0}
+
+
+def _seconds(value: Any) -> float | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < 1e9 else None
 
 
 def _text(value: object) -> str:

@@ -33,7 +33,7 @@ def _record(process: Process, compile: Compile, region: Compile | None, job: str
     versions = _versions(process.device)
     return GraphRecord(
         key=_key(process.device, compile.key, versions),
-        model=ModelKey(name=compile.model or owner.model),
+        model=ModelKey(name=compile.model or owner.model, config=compile.config or owner.config),
         kind=compile.kind,
         name=compile.name,
         inputs=tuple(
@@ -44,7 +44,10 @@ def _record(process: Process, compile: Compile, region: Compile | None, job: str
         constants=tuple(dict.fromkeys((*owner.constants, *compile.constants))),
         modes=owner.modes,
         world_size=process.world_size,
+        tp=compile.tp or owner.tp,
         nodes=compile.nodes,
+        operators=compile.operators,
+        compile_s=compile.seconds,
         versions=versions,
         source="trace",
         jobs=(job,) if job else (),

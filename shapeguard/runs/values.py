@@ -76,7 +76,15 @@ class Compile:
     guard: str = ""
     modes: tuple[tuple[str, str], ...] = ()
     model: str = ""
+    config: str = ""
+    """Digest of the model's configuration; empty where that was not recorded."""
+    tp: int = 0
+    """Size of tensor parallelism; 0 where that was not recorded."""
     nodes: int = 0
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """How often each operator occurs in the graph."""
+    seconds: float | None = None
+    """What the compiler took; None where nothing was compiled, as on the simulated device."""
     collectives: int = 0
     limit: int = 0
     certainty: str = ""

@@ -39,6 +39,7 @@ def boot(environ: Mapping[str, str]) -> Claimed:
             "inner": inner,
             "num_devices": num_devices,
             "toolchain": _toolchain(),
+            "flags": from_environment(environ, target=target).flags,
         },
     }
     folder = Path(environ["SHAPEGUARD_RUN_DIR"])

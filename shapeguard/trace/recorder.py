@@ -32,6 +32,8 @@ class Recorder:
         """Whether the run was ended after the number of steps that was asked for."""
         self.model = ""
         """Class of the model whose forward runs or ran last."""
+        self.model_facts: Mapping[str, Any] = {}
+        """Digest of its configuration, size of its tensor parallelism."""
         self.on_region: Callable[[bool | None], None] = lambda is_training: None
         self._start = dict(start)
         self._file = -1
@@ -82,7 +84,7 @@ class Recorder:
                 # A move on the line itself tells nothing new.
                 here = (stack[-1]["file"], stack[-1]["line"])
                 owners = [each for each in owners if each["role"] != "move" or (each["file"], each["line"]) != here]
-            event.update(n=self._count, stack=stack, model=self.model)
+            event.update(n=self._count, stack=stack, model=self.model, **self.model_facts)
             if owners:
                 event["owners"] = owners
             if stack:

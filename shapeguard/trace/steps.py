@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from shapeguard.neuron.sim.storage import origin_of
+from shapeguard.trace.model_keys import ModelFacts
 from shapeguard.trace.recorder import EVAL, GENERATE, TRAIN, Recorder
 
 _GENERATION = "transformers/generation/"
@@ -28,6 +29,7 @@ class Steps:
         self._is_new_step = True
         self._is_compiled_now = False
         self._depth = threading.local()
+        self._facts = ModelFacts()
         self._generation: FrameType | None = None
         self.on_forward: Callable[[torch.nn.Module], None] = lambda module: None
         """Called with the module of each top-level forward."""
@@ -41,6 +43,7 @@ class Steps:
         """A top-level forward begins: of a module, or of a compiled function."""
         if module is not None:
             self.recorder.model = _name(module)
+            self.recorder.model_facts = self._facts.of(module)
             self.on_forward(module)
         phase = self._phase(module, is_training)
         is_part = phase == GENERATE and module is not None and module is not _generating(self._generation)

@@ -6,6 +6,7 @@ April 2026.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,10 +33,14 @@ class Policy:
     copies_cpu_inputs: bool = True
     """A compiled region moves inputs that are on the host (`TORCH_NEURONX_DYNAMO_DISABLE_CPU_AUTOCOPY=1`: raises)."""
 
+    @property
+    def flags(self) -> list[str]:
+        """What the compiler is told, an option with its value each."""
+        return ["--model-type transformer", "--auto-cast=none", *filter(None, re.split(r"\s+(?=-)", self.compiler_flags.strip()))]
+
     def suffix(self, opt_level: str) -> str:
         """Give what the compiler adds to every key."""
-        flags = f"--model-type transformer --auto-cast=none {self.compiler_flags}".strip()
-        return f"{self.target}_{self.logical_cores}_{opt_level}_{flags}".replace(" ", "_").replace("=", "-")
+        return f"{self.target}_{self.logical_cores}_{opt_level}_{' '.join(self.flags)}".replace(" ", "_").replace("=", "-")
 
 
 def from_environment(environ: Mapping[str, str], *, target: str = "trn2") -> Policy:

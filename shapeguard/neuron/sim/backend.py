@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,6 +106,7 @@ class _Region:
                 "inputs": [_row(node) for node in graph.graph.nodes if node.op == "placeholder"],
                 "constants": [],
                 "nodes": len(graph.graph.nodes),
+                "operators": _operators(graph),
                 "collectives": collectives,
             }
         )
@@ -124,6 +126,12 @@ class _Region:
                 timestamp=time.time(),
             )
         )
+
+
+def _operators(graph: fx.GraphModule) -> dict[str, int]:
+    """Give how often each operator occurs, by its name without "aten::"."""
+    targets = (node.target for node in graph.graph.nodes if isinstance(node.target, torch._ops.OpOverload))
+    return dict(Counter(str(each).removeprefix("aten.").removesuffix(".default") for each in targets))
 
 
 def _row(node: fx.Node) -> dict[str, Any]:
