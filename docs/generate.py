@@ -52,11 +52,18 @@ def _rule_index() -> Iterator[str]:
 def _commands() -> Iterator[str]:
     parent = click.Context(group, info_name="shapeguard", max_content_width=100, terminal_width=100)
     yield f"```text\n{group.get_help(parent)}\n```\n"
-    for name in group.list_commands(parent):
-        command = group.get_command(parent, name)
+    yield from _below(group, parent, "## shapeguard")
+
+
+def _below(owner: click.Group, parent: click.Context, heading: str) -> Iterator[str]:
+    """The commands of a group, each with its own."""
+    for name in owner.list_commands(parent):
+        command = owner.get_command(parent, name)
         assert command is not None
         context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
-        yield f"## shapeguard {name}\n\n```text\n{command.get_help(context)}\n```\n"
+        yield f"{heading} {name}\n\n```text\n{command.get_help(context)}\n```\n"
+        if isinstance(command, click.Group):
+            yield from _below(command, context, f"#{heading} {name}")
 
 
 _CONFIG_HEAD = """# Settings

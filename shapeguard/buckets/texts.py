@@ -31,7 +31,7 @@ def read_data(path: str, *, tokenizer: str | None, column: str | None, split: st
         raise UsageError(f"{path!r} does not exist", hint="give a JSONL, CSV or text file, or a folder of `datasets`")
     encode = _Encoder(tokenizer)
     counts: Counter[int] = Counter()
-    rows = iter(_rows(source, split))
+    rows = iter(read_rows(source, split))
     name = column
     try:
         while batch := list(islice(rows, _BATCH)):
@@ -89,7 +89,8 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else text[:40] + "…"
 
 
-def _rows(source: Path, split: str | None) -> Iterator[Row]:
+def read_rows(source: Path, split: str | None) -> Iterator[Row]:
+    """Give the rows of a file, or of a folder that `datasets` saved, each with the place where it stands."""
     if source.is_dir():
         for file in _files_of_dataset(source, split):
             yield from _arrow(file)

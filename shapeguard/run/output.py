@@ -1,0 +1,34 @@
+"""Writes results: a JSON line each, or the texts alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def is_first() -> bool:
+    """Whether this process is the one that speaks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def write(row: Mapping[str, Any]) -> None:
+    """Write a row as a line of JSON, at once."""
+    if is_first():
+        sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+def write_text(text: str) -> None:
+    """Write text as it is, at once."""
+    if is_first():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def say(text: str) -> None:
+    """Tell people something, beside the results."""
+    if is_first():
+        sys.stderr.write(text + "\n")
