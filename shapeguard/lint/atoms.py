@@ -23,7 +23,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from shapeguard.lint.masks import Masks
@@ -38,6 +38,9 @@ class _Walk:
     """One walk over a tree."""
 
     def __init__(self) -> None:
+        self.found: set[str] = set()
+        """The atoms so far."""
+        self.names: set[str] = set()
         self.called: set[int] = set()
         self.assigned: set[str] = set()
         self.unpacked: list[tuple[str, str]] = []
@@ -52,14 +55,14 @@ class _Walk:
         self.modules: dict[str, set[str]] = {}
         """Names that are imported, with the packages they come from."""
 
-    def atoms(self, tree: ast.Module) -> Iterator[str]:
+    def walk(self, tree: ast.Module) -> None:
         todo: list[ast.AST] = [tree]
         while todo:
             node = todo.pop()
             kind = type(node)
             giver = _GIVERS.get(kind)
             if giver is not None:
-                yield from giver(self, node)
+                giver(self, node)
             # By hand and without the leaves, since `ast.walk` takes four times as long.
             for name in _inner(kind):
                 value = getattr(node, name, None)
@@ -67,37 +70,37 @@ class _Walk:
                     todo += [each for each in value if isinstance(each, ast.AST)]
                 elif isinstance(value, ast.AST):
                     todo.append(value)
-        yield from self._afterwards()
+        self._afterwards()
 
-    def _afterwards(self) -> Iterator[str]:
+    def _afterwards(self) -> None:
         """What can be told when all of the tree has been seen."""
         for callee, name in self.unpacked:
             if name in self.assigned:
-                yield f"{callee}(**"
+                self.found.add(f"{callee}(**")
         if self.compiled & self.run:
-            yield "*compiled"
+            self.found.add("*compiled")
         if self.masks.are_read:
-            yield "[~]"
+            self.found.add("[~]")
         for first, last in self.chains:
             packages = self.modules.get(first, set())
             if not packages or first in self.assigned:
                 packages = packages | {"_"}
-            yield from (f"{package}:{last}" for package in packages)
+            self.found.update(f"{package}:{last}" for package in packages)
 
-    def attribute(self, node: Any) -> Iterator[str]:
-        yield from _named(node.attr)
+    def attribute(self, node: Any) -> None:
+        self._name(node.attr)
         self.chains.add((_root(node), node.attr))
         owner = _last(node.value)
-        yield f"{owner}.{node.attr}"
+        self.found.add(f"{owner}.{node.attr}")
         if "okeniz" in owner:
-            yield f"*okeniz.{node.attr}"
+            self.found.add(f"*okeniz.{node.attr}")
         if id(node) not in self.called and not _is_super(node):
-            yield f".{node.attr}"
+            self.found.add(f".{node.attr}")
 
-    def name(self, node: Any) -> Iterator[str]:
-        yield from _named(node.id)
+    def name(self, node: Any) -> None:
+        self._name(node.id)
 
-    def call(self, node: Any) -> Iterator[str]:
+    def call(self, node: Any) -> None:
         func = node.func
         last = _last(func)
         self.run.add(last)
@@ -106,89 +109,86 @@ class _Walk:
             self.called.add(id(func))
             if last in ("update", "setdefault"):
                 self.assigned.add(_last(func.value))
-                yield from _default(node)
+                self._default(node)
         if not _is_super(func):
-            yield f"{last}()"
+            self.found.add(f"{last}()")
         self.masks.call(node, last)
         if last == "max" and node.args and _is_of_lengths(node.args[0]):
-            yield "max(len"
+            self.found.add("max(len")
         if last == "partial" and node.args:
-            yield f"partial<{_last(node.args[0])}"
-        yield from self._arguments(last, node)
+            self.found.add(f"partial<{_last(node.args[0])}")
+        self._arguments(last, node)
 
-    def _arguments(self, last: str, node: Any) -> Iterator[str]:
+    def _arguments(self, last: str, node: Any) -> None:
         for keyword in node.keywords:
             if keyword.arg is not None:
-                yield f"{last}({keyword.arg}"
-                yield f"({keyword.arg}"
+                self.found.add(f"{last}({keyword.arg}")
+                self.found.add(f"({keyword.arg}")
                 if "okeniz" in last:
-                    yield f"*okeniz({keyword.arg}"
+                    self.found.add(f"*okeniz({keyword.arg}")
                 constant = isinstance(keyword.value, ast.Constant)
-                yield f"({keyword.arg}={keyword.value.value!r}" if constant else f"({keyword.arg}="
+                self.found.add(f"({keyword.arg}={keyword.value.value!r}" if constant else f"({keyword.arg}=")
             elif isinstance(keyword.value, ast.Name):
                 self.unpacked.append((last, keyword.value.id))
             elif isinstance(keyword.value, ast.Attribute):
                 self.unpacked.append((last, keyword.value.attr))
             elif isinstance(keyword.value, (ast.Dict, ast.Call, ast.BinOp, ast.IfExp)):
-                yield f"{last}(**"
+                self.found.add(f"{last}(**")
 
-    def keyword(self, node: Any) -> Iterator[str]:
+    def keyword(self, node: Any) -> None:
         if node.arg is not None:
             self._goes(node.arg, node.value)
-            yield from _named(node.arg)
-            yield from _given(node.arg, node.value)
+            self._name(node.arg)
+            self._given(node.arg, node.value)
 
     def _goes(self, name: str, value: ast.expr | None) -> None:
         # "auto" is a word of dtypes too.
         if isinstance(value, ast.Constant) and "dtype" in name:
             self.compared.add(id(value))
 
-    def constant(self, node: Any) -> Iterator[str]:
+    def constant(self, node: Any) -> None:
         if isinstance(node.value, str) and len(node.value) <= _SHORT:
-            yield node.value
+            self.found.add(node.value)
             if id(node) not in self.compared:
-                yield f"'{node.value}'"
+                self.found.add(f"'{node.value}'")
 
-    def compare(self, node: Any) -> Iterator[str]:
+    def compare(self, node: Any) -> None:
         self.masks.compare(node)
         for side in (node.left, *node.comparators):
             self.compared.update(map(id, side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else (side,)))
-        yield from ()
 
-    def test(self, node: Any) -> Iterator[str]:
+    def test(self, node: Any) -> None:
         self.masks.asks(node)
-        yield from ()
 
-    def operation(self, node: Any) -> Iterator[str]:
+    def operation(self, node: Any) -> None:
         self.masks.operation(node)
-        yield from ()
 
-    def dict(self, node: Any) -> Iterator[str]:
+    def dict(self, node: Any) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                yield f"{{{key.value}"
-                yield from _given(key.value, value)
+                self.found.add(f"{{{key.value}")
+                self._given(key.value, value)
 
-    def function(self, node: Any) -> Iterator[str]:
+    def function(self, node: Any) -> None:
         if any(_is_compile(decorator) for decorator in getattr(node, "decorator_list", ())):
             self.compiled.add(node.name)
-            yield "@compile"
-        yield from _named(getattr(node, "name", ""))
+            self.found.add("@compile")
+        self._name(getattr(node, "name", ""))
         args = node.args
         plain = [*args.posonlyargs, *args.args]
         pairs = [*zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)]
         for arg, default in (*pairs, *zip(args.kwonlyargs, args.kw_defaults, strict=True)):
             self._goes(arg.arg, default)
-            yield from _given(arg.arg, default)
+            self._given(arg.arg, default)
         self.masks.made |= {arg.arg for arg in (*plain, *args.kwonlyargs)}
 
-    def klass(self, node: Any) -> Iterator[str]:
-        yield from _named(node.name)
-        yield from (f"class({_last(base)}" for base in node.bases)
+    def klass(self, node: Any) -> None:
+        self._name(node.name)
+        self.found.update(f"class({_last(base)}" for base in node.bases)
         if any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body):
-            yield "*forward"
+            self.found.add("*forward")
 
-    def assign(self, node: Any) -> Iterator[str]:
+    def assign(self, node: Any) -> None:
         made = node.value is not None and _is_compile(node.value)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if made:
@@ -197,39 +197,64 @@ class _Walk:
             self._goes(_last(target), node.value)
             if isinstance(target, ast.Name):
                 self.assigned.add(target.id)
-                yield from _given(target.id, node.value)
+                self._given(target.id, node.value)
             elif isinstance(target, ast.Attribute):
                 self.assigned.add(target.attr)
-                yield from _given(target.attr, node.value)
+                self._given(target.attr, node.value)
             elif isinstance(target, ast.Subscript):
                 self.assigned.add(_last(target.value))
                 key = target.slice.value if isinstance(target.slice, ast.Constant) else None
                 if isinstance(key, str):
-                    yield f"[{key}"
-                    yield from _given(key, node.value)
+                    self.found.add(f"[{key}")
+                    self._given(key, node.value)
 
-    def imports(self, node: Any) -> Iterator[str]:
+    def imports(self, node: Any) -> None:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 package = node.module.split(".")[0] if node.module and not node.level else "."
                 self.modules.setdefault(alias.asname or alias.name, set()).add(package)
                 if alias.asname is not None:
-                    yield f"={alias.name}"
+                    self.found.add(f"={alias.name}")
             if node.module and not node.level:
-                yield from node.module.split(".")
+                self.found.update(node.module.split("."))
                 root = node.module.split(".")[0]
-                yield f"^{root}"
-                yield from (f"{root}:{alias.name}" for alias in node.names)
+                self.found.add(f"^{root}")
+                self.found.update(f"{root}:{alias.name}" for alias in node.names)
         for alias in node.names:
-            yield from alias.name.split(".")
+            self.found.update(alias.name.split("."))
             if isinstance(node, ast.Import):
                 root = alias.name.split(".")[0]
                 self.modules.setdefault(alias.asname or root, set()).add(root)
-                yield f"^{root}"
+                self.found.add(f"^{root}")
 
-    def subscript(self, node: Any) -> Iterator[str]:
+    def subscript(self, node: Any) -> None:
         self.masks.subscript(node)
-        yield from ()
+
+    def _name(self, name: str) -> None:
+        if name not in self.names:
+            self.names.add(name)
+            self.found.add(name)
+            self.found.update(f"*{part}" for part in _PARTS if part in name)
+
+    def _given(self, name: str, value: ast.expr | None) -> None:
+        if isinstance(value, ast.Constant):
+            self.found.add(f"{name}={value.value!r}")
+            self.found.add(f"={value.value!r}")
+            if isinstance(value.value, str):
+                self.found.add(f"{name}='*'")
+        elif isinstance(value, ast.Name):
+            self.found.add(f"={value.id}")
+            if value.id.isupper():
+                self.found.add(f"{name}=CONST")
+        elif isinstance(value, ast.Attribute):
+            self.found.add(f"={value.attr}")
+            self.found.add(f"{name}=.{value.attr}")
+
+    def _default(self, node: ast.Call) -> None:
+        """`d.setdefault("key", value)`."""
+        if len(node.args) == 2 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+            self.found.add(f"[{node.args[0].value}")
+            self._given(node.args[0].value, node.args[1])
 
 
 _fields: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
@@ -243,9 +268,11 @@ def _inner(kind: type[ast.AST]) -> tuple[str, ...]:
     return found
 
 
-def atoms(tree: ast.Module) -> Iterator[str]:
-    """Give the atoms of the tree, some more than once."""
-    return _Walk().atoms(tree)
+def atoms(tree: ast.Module) -> frozenset[str]:
+    """Give the atoms of the tree."""
+    walk = _Walk()
+    walk.walk(tree)
+    return frozenset(walk.found)
 
 
 def _last(node: ast.expr) -> str:
@@ -260,13 +287,6 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _named(name: str) -> Iterator[str]:
-    yield name
-    for part in _PARTS:
-        if part in name:
-            yield f"*{part}"
-
-
 def _is_of_lengths(node: ast.expr) -> bool:
     over = node.elt if isinstance(node, (ast.GeneratorExp, ast.ListComp)) else None
     return isinstance(over, ast.Call) and _last(over.func) == "len"
@@ -279,34 +299,12 @@ def _is_compile(node: ast.expr) -> bool:
     return _last(node) == "compile"
 
 
-def _default(node: ast.Call) -> Iterator[str]:
-    """`d.setdefault("key", value)`."""
-    if len(node.args) == 2 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-        yield f"[{node.args[0].value}"
-        yield from _given(node.args[0].value, node.args[1])
-
-
 def _is_super(func: ast.expr) -> bool:
     inner = func.value if isinstance(func, ast.Attribute) else None
     return isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super"
 
 
-def _given(name: str, value: ast.expr | None) -> Iterator[str]:
-    if isinstance(value, ast.Constant):
-        yield f"{name}={value.value!r}"
-        yield f"={value.value!r}"
-        if isinstance(value.value, str):
-            yield f"{name}='*'"
-    elif isinstance(value, ast.Name):
-        yield f"={value.id}"
-        if value.id.isupper():
-            yield f"{name}=CONST"
-    elif isinstance(value, ast.Attribute):
-        yield f"={value.attr}"
-        yield f"{name}=.{value.attr}"
-
-
-_GIVERS: dict[type, Callable[[_Walk, Any], Iterator[str]]] = {
+_GIVERS: dict[type, Callable[[_Walk, Any], None]] = {
     ast.Name: _Walk.name,
     ast.Attribute: _Walk.attribute,
     ast.Call: _Walk.call,

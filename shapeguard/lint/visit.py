@@ -82,7 +82,7 @@ def could_match(tree: ast.Module, rule: type[Rule]) -> bool:
     found: frozenset[str] | None = getattr(tree, "_atoms", None)
     if found is None:
         # Kept on the tree, so that all rules share one walk.
-        found = tree._atoms = frozenset(atoms(tree))  # type: ignore[attr-defined]
+        found = tree._atoms = atoms(tree)  # type: ignore[attr-defined]
     return any(found.issuperset(group) for group in rule.gate)
 
 

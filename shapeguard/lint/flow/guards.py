@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
@@ -25,15 +25,17 @@ _LEAVING = (cst.Return, cst.Raise)
 
 def never_on_neuron(flow: Flow, node: cst.CSTNode) -> bool:
     """Whether conditions around or before the node leave only other devices."""
-    for parent, child in ancestors(flow.index, node):
-        if isinstance(parent, (cst.If, cst.IfExp)):
+    for found, child in ancestors(flow.index, node):
+        # By type, for speed: every call asks, and `isinstance` of libcst's abstract classes is slow.
+        kind, parent = type(found), cast(Any, found)
+        if kind is cst.If or kind is cst.IfExp:
             taken = child is parent.body
             if child is not parent.test and other_device(flow, parent.test, taken):
                 return True
-        elif isinstance(parent, (cst.IndentedBlock, cst.Module)):
+        elif kind is cst.IndentedBlock or kind is cst.Module:
             if _left_before(flow, parent.body, child):
                 return True
-        elif isinstance(parent, cst.BooleanOperation) and _left_out(flow, parent, child):
+        elif kind is cst.BooleanOperation and _left_out(flow, parent, child):
             return True
     return False
 
@@ -47,7 +49,6 @@ def _left_before(flow: Flow, body: Sequence[cst.BaseStatement], child: cst.CSTNo
     for statement in body:
         if statement is child:
             return False
-        # By type, for speed: all statements before each call pass here.
         kind = type(statement)
         if kind is not cst.If and kind is not cst.SimpleStatementLine:
             continue

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import libcst as cst
 
@@ -101,7 +101,18 @@ class Index:
             cst.GeneratorExp: self._comprehension,
         }
         self.inner[module] = self.top
+        self._branches: dict[cst.CSTNode, dict[cst.If, cst.CSTNode]] = {}
         self._enter(module, None, self.top)
+
+    def branches(self, node: cst.CSTNode) -> dict[cst.If, cst.CSTNode]:
+        """Give the `if` statements around the node, each with the part that the node stands in."""
+        found = self._branches.get(node)
+        if found is None:
+            parent = self.parent.get(node)
+            outer = self.branches(parent) if parent is not None else {}
+            is_if = type(parent) is cst.If
+            found = self._branches[node] = {**outer, cast(cst.If, parent): node} if is_if else outer
+        return found
 
     def _enter(self, node: cst.CSTNode, parent: cst.CSTNode | None, scope: Scope) -> None:
         if parent is not None:

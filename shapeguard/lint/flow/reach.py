@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BLOCKS = (cst.IndentedBlock, cst.SimpleStatementSuite, cst.Module)
 LOOPS = (cst.For, cst.While)
+_CONDITIONAL = frozenset({*LOOPS, cst.If, cst.ExceptHandler, cst.IfExp})
 _LEAVING = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 
 
@@ -67,9 +68,7 @@ def conditional(index: Index, node: cst.CSTNode, scope: Scope) -> bool:
     for parent, child in ancestors(index, node):
         if parent is scope.node:
             return False
-        if isinstance(parent, (*LOOPS, cst.If, cst.ExceptHandler, cst.IfExp)) and child is not getattr(
-            parent, "test", None
-        ):
+        if type(parent) in _CONDITIONAL and child is not getattr(parent, "test", None):
             return True
     return False
 
@@ -79,7 +78,7 @@ def _loop(index: Index, use: cst.CSTNode, scope: Scope) -> cst.CSTNode | None:
     for parent, child in ancestors(index, use):
         if parent is scope.node:
             break
-        if isinstance(parent, LOOPS) and child is parent.body:
+        if type(parent) in LOOPS and child is getattr(parent, "body", None):
             outermost = parent
     return outermost
 
@@ -91,7 +90,7 @@ def _inside(index: Index, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
 def _block(index: Index, node: cst.CSTNode) -> cst.CSTNode:
     # A `with` block always runs, so what it binds counts as bound by the block around it.
     for parent, _ in ancestors(index, node):
-        if isinstance(parent, BLOCKS) and not isinstance(index.parent.get(parent), cst.With):
+        if type(parent) in BLOCKS and not isinstance(index.parent.get(parent), cst.With):
             return parent
     return index.module
 
@@ -117,8 +116,10 @@ def _left(index: Index, node: cst.CSTNode, use: cst.CSTNode) -> bool:
 
 
 def _exclusive(index: Index, node: cst.CSTNode, use: cst.CSTNode) -> bool:
-    branches = {parent: child for parent, child in ancestors(index, node) if isinstance(parent, (cst.If, cst.IfExp))}
+    branches = index.branches(node)
+    if not branches:
+        return False
     return any(
-        isinstance(parent, cst.If) and parent in branches and {branches[parent], child} == {parent.body, parent.orelse}
-        for parent, child in ancestors(index, use)
+        parent in branches and {branches[parent], child} == {parent.body, parent.orelse}
+        for parent, child in index.branches(use).items()
     )
