@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from shapeguard.lint.flow import graphs, guards, inputs, repeats, rows
+from shapeguard.lint.flow import graphs, guards, inputs, masked, reads, repeats, rows
 from shapeguard.lint.flow.calls import Invocation
 from shapeguard.lint.flow.draft import Draft, Fixes, append, is_literal
 from shapeguard.lint.flow.flow import Flow
@@ -190,6 +190,19 @@ class Facts(Flow):
     def is_compiled(self, node: cst.CSTNode) -> bool:
         """Whether the node runs in a compiled function."""
         return graphs.is_compiled(self, node)
+
+    def where_form(self, node: cst.Subscript) -> Draft | None:
+        """Give the fix that writes a read through a mask with `where`; None where that is not the same."""
+        return masked.where_form(self, node)
+
+    @cached_property
+    def conditions(self) -> list[cst.CSTNode]:
+        """The conditions in compiled functions that read a tensor."""
+        return list(reads.conditions(self))
+
+    def is_value(self, node: cst.CSTNode) -> bool:
+        """Whether Python must read a tensor to know what the expression is."""
+        return reads.is_value(self, node)
 
     def calls_compiled(self, call: Invocation) -> bool:
         """Whether the callee is compiled."""

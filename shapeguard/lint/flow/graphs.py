@@ -54,9 +54,15 @@ def _is_compiled(flow: Flow, function: cst.FunctionDef) -> bool:
 
 
 def compiled(flow: Flow) -> frozenset[cst.CSTNode]:
-    """Give the functions of the file that `torch.compile(f)` is called on."""
+    """Give the functions of the file that `torch.compile(f)` is called on, and the forwards of such modules."""
     calls = [call for call in flow.calls if call.is_a("torch", "compile") and not call.open]
-    return frozenset(v.node for call in calls for v in call.values("model", 0) if v.kind == "function")
+    given = [value for call in calls for value in call.values("model", 0)]
+    functions = {value.node for value in given if value.kind == "function"}
+    made = [v for g in given if isinstance(g.node, cst.Call) for v in flow.values(g.node.func) if v.kind == "class"]
+    for value in made:
+        bindings = flow.index.inner[value.node].bindings.get("forward", [])
+        functions |= {binding.node for binding in bindings if binding.how == "def"}
+    return frozenset(functions)
 
 
 def calls_compiled(flow: Flow, call: Invocation) -> bool:

@@ -51,7 +51,8 @@ class DataDependentShape(Rule):
     The rule speaks in compiled functions, and in forwards of files that compile something or name Neuron.
 
     ## Fix
-    None: the form with `where` depends on what is done with the elements.
+    Unsafe: `x[x > 0].sum()` and `.mean()` become sums over `torch.where(x > 0, x, 0)`, where the mask is made of the
+    tensor itself. Elsewhere none: the form with `where` depends on what is done with the elements.
     """
 
     code = "SG501"
@@ -100,4 +101,5 @@ class DataDependentShape(Rule):
         """Look at reads through a mask."""
         for subscript in self.flow.subscripts if self._speaks else []:
             if self.flow.is_masked_read(subscript) and self.flow.in_graph(subscript):
-                self.report(subscript, message="a read through a mask gives as many elements as the mask is true")
+                message = "a read through a mask gives as many elements as the mask is true"
+                self.report(subscript, message=message, fix=self.flow.where_form(subscript))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shapeguard.lint.rule import Rule
+from shapeguard.lint.rule import Rule, imported
 
 if TYPE_CHECKING:
     from shapeguard.lint.flow.calls import Invocation
+
+
+METHODS = ("item", "tolist")
+NUMBERS = {"int", "float", "bool"}
 
 
 class HostReadInGraph(Rule):
@@ -39,6 +43,10 @@ class HostReadInGraph(Rule):
         return torch.where(x.sum() > 0, x.relu(), x)
     ```
 
+    Reads are `.item()`, `.tolist()`, `int(tensor)`, `float(tensor)`, `bool(tensor)`, and a tensor as the condition of
+    an `if`, a `while` or an `assert`. The rule speaks in functions under `torch.compile` and in the forward of a module
+    that the file compiles, never in a loop around them.
+
     ## Fix
     None.
     """
@@ -46,10 +54,19 @@ class HostReadInGraph(Rule):
     code = "SG502"
     message = "`{}` reads a value back to Python and ends the graph"
     on_by_default = False
-    triggers = (("compile", ".item("), ("compile", ".tolist("))
-    gate = (("compile", "item"), ("compile", "tolist"))
+    triggers = (("compile", "torch"),)
+    gate = imported("torch", "compile")
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at reads in compiled functions; a training loop's logging is none."""
-        if call.method in ("item", "tolist") and call.receiver is not None and self.flow.is_compiled(call.node):
+        if call.open or not self.flow.is_compiled(call.node):
+            return
+        if call.method in METHODS and call.receiver is not None and not call.args:
             self.report(call.node, message=self.message.format(f".{call.method}()"))
+        elif call.names & NUMBERS and len(call.args) == 1 and self.flow.is_value(call.args[0].value):
+            self.report(call.node, message=self.message.format(f"{call.method}(...)"))
+
+    def visit_Module(self) -> None:
+        """Look at conditions."""
+        for node in self.flow.conditions:
+            self.report(node, message="a condition on the values of a tensor reads them back and ends the graph")
