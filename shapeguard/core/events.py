@@ -16,17 +16,25 @@ since the start of the process and never part of a comparison.
                 gave up on the code object: from here it runs eagerly; `limit` says at how many)
   forward, backward, inference
                 one graph after AOTAutograd: region it belongs to, name, inputs, nodes, operators {name: how often},
-                collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key was known), "failed"
+                collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key was known), "failed";
+                optional: outline (a digest that leaves out constants), exchange (a digest of its collectives)
   eager         one new key of an eager operator: op (overload name without "aten::"), inputs, constants,
-                certainty ("" or "±": the count rests on a guess about Neuron)
+                certainty ("" or "±": the count rests on a guess about Neuron); optional: instance (which model's
+                forward runs or ran last, from 1)
   collective    the same for an eager collective
 `step`      a step begins; `step` is its number from 1
+`forward`   a top-level forward with inputs whose shapes are new, written on one of several ranks: model, shapes {name:
+            shape}, site
 `fallback`  op, calls, bytes (both directions), site: totals so far, the last line of an op wins
 `placement` a model's forward ran on the CPU while a Neuron device is there: model, device, site (of the forward),
             loaded {file, line} (of the line that loaded or moved it so, or null), how ("device_map=auto", "pipeline",
             "default")
 `batch`     a batch was collated: real and padded tokens, shapes {name: shape}, site of the collator, loader (site of
             the line that made the loader), last (whether the loader's last, short one)
+            optional: rows (the length of each row before it was padded)
+`break`     Dynamo ends a graph within a code object: reason (the kind, as Dynamo calls it), site (the line that breaks),
+            code (the code object compiled in pieces), resumes (its line that the next piece is named after),
+            is_loop (in a loop: then nothing of the code object is compiled)
 `problem`   message, code: what could not be recorded, or what a reader must know ("value-read": the program read a
             value that the meta device does not have)
 `end`       exit ("ok", "exception", "steps", "signal"), steps
@@ -39,7 +47,7 @@ since the start of the process and never part of a comparison.
              standard library and shapeguard; absent when there is none
 `stack`      [{file, line, function}], outermost first, only the user's frames
 `owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate",
-             "tokenize", "loader"
+             "tokenize", "loader", "dynamic" (marks a size dynamic); a move has `path`, the input it brought
 Files are relative to the folder the program was started in, where they lie below it; others keep only their last two
 parts.
 """

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 from shapeguard.runs.values import (
     DYNAMIC,
     Batch,
+    Break,
     Compile,
     Fallback,
+    Forward,
     Input,
     Note,
     Owner,
@@ -95,6 +97,8 @@ class Reader:
                 operators=_counts(get("operators")),
                 seconds=_seconds(get("seconds")),
                 collectives=int(get("collectives") or 0),
+                outline=str(get("outline") or ""),
+                exchange=str(get("exchange") or ""),
                 limit=int(get("limit") or 0),
                 certainty=str(get("certainty") or ""),
                 step=int(get("step") or 0),
@@ -102,6 +106,19 @@ class Reader:
                 phase_step=int(phase_step if phase_step is not None else found.phases.get(phase, 0)),
                 site=self._site(get("site")),
                 owners=self._owners(get("owners")),
+            )
+        )
+
+    def _take_forward(self, found: Process, event: Mapping[str, Any]) -> None:
+        found.forwards.append(
+            Forward(
+                model=str(event.get("model") or ""),
+                shapes=tuple((str(k), tuple(map(int, v))) for k, v in (event.get("shapes") or {}).items()),
+                step=int(event.get("step") or 0),
+                phase=str(event.get("phase") or ""),
+                phase_step=int(event.get("phase_step") or 0),
+                site=self._site(event.get("site")),
+                owners=self._owners(event.get("owners")),
             )
         )
 
@@ -131,8 +148,24 @@ class Reader:
             last=bool(event.get("last")),
         )
         found.batches[batch] = found.batches.get(batch, 0) + 1
+        found.rows.update(map(int, event.get("rows") or ()))
         found.tokens[0] += int(event.get("real") or event.get("real_tokens") or 0)
         found.tokens[1] += int(event.get("padded") or event.get("padded_tokens") or 0)
+
+    def _take_break(self, found: Process, event: Mapping[str, Any]) -> None:
+        site, code = self._site(event.get("site")), self._site(event.get("code"))
+        if site is not None:
+            found.breaks.append(
+                Break(
+                    reason=str(event.get("reason") or ""),
+                    site=site,
+                    file=code.file if code else site.file,
+                    resumes=int(event.get("resumes") or 0),
+                    is_loop=bool(event.get("is_loop")),
+                    step=int(event.get("step") or 0),
+                    phase=str(event.get("phase") or ""),
+                )
+            )
 
     def _take_problem(self, found: Process, event: Mapping[str, Any]) -> None:
         found.notes.append(
@@ -166,8 +199,8 @@ class Reader:
     def _owners(self, rows: Sequence[Mapping[str, Any]] | None) -> tuple[Owner, ...]:
         if not rows:
             return ()
-        owners = [(str(row.get("role", "")), self._site(row)) for row in rows]
-        return self._one(tuple(Owner(role=role, site=site) for role, site in owners if site))
+        owners = [(str(row.get("role", "")), self._site(row), str(row.get("path") or "")) for row in rows]
+        return self._one(tuple(Owner(role=role, site=site, path=path) for role, site, path in owners if site))
 
     def _constants(self, rows: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str], ...]:
         return self._one(tuple([(str(row["path"]), str(row["value"])) for row in rows])) if rows else ()

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shapeguard.core.events import SCHEMA
-from shapeguard.runs.causes import Cause, explain, merge
+from shapeguard.runs.causes import Cause, explain, merge, together
+from shapeguard.runs.divergence import compare
 from shapeguard.runs.eager import growing
 from shapeguard.runs.families import Family
 from shapeguard.runs.graphs import Graph, Operator, graphs, more, operators
-from shapeguard.runs.ranks import Divergence, divergence
+from shapeguard.runs.ranks import Divergence, Expected
 from shapeguard.runs.steady import Again, Steadiness, steadiness
 from shapeguard.runs.totals import Totals, count, most
 from shapeguard.runs.values import Fallback, Placement, Process, Run, Site
@@ -60,6 +61,8 @@ class Summary:
     fallbacks: Mapping[str, Fallback] = field(default_factory=dict)
     tokens: tuple[int, int] = (0, 0)
     divergence: Divergence | None = None
+    expected: tuple[Expected, ...] = ()
+    """Graphs that differ between ranks as they should."""
     troubles: tuple[Trouble, ...] = ()
 
 
@@ -81,6 +84,7 @@ def summarise(run: Run, ended: Ended | None = None) -> Summary:
         eager=max((sum(why.again.eager for why in found) for found in explained.values()), default=0),
     )
     steady = steadiness(run.processes, figures, again)
+    divergence, expected = compare(ranks)
     return Summary(
         command=_command(run),
         ended=ended or _ended(run),
@@ -91,11 +95,12 @@ def summarise(run: Run, ended: Ended | None = None) -> Summary:
         ranks=totals,
         graphs=tuple(known.values()),
         operators=tuple(rows),
-        causes=merge([[cause for why in found for cause in why.causes] for found in explained.values()]),
+        causes=merge([together([why.causes for why in found]) for found in explained.values()]),
         placements=tuple(dict.fromkeys(p for process in run.processes for p in process.placements)),
         fallbacks=_fallbacks(run.processes),
         tokens=_tokens(run.processes),
-        divergence=divergence(ranks),
+        divergence=divergence,
+        expected=expected,
         troubles=_troubles(run),
     )
 
@@ -119,6 +124,7 @@ def document(summary: Summary) -> dict[str, object]:
         "fallbacks": [_fallback(op, row) for op, row in summary.fallbacks.items()],
         "tokens": {"real": summary.tokens[0], "padded": summary.tokens[1]},
         "divergence": summary.divergence.plain() if summary.divergence else None,
+        "rank_differences": [row.plain() for row in summary.expected],
         "problems": [trouble.plain() for trouble in summary.troubles],
         "ranks": [{"rank": rank, **totals.plain()} for rank, totals in summary.ranks.items()],
         "times": {"wall_s": summary.ended.wall_s},

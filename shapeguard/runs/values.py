@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,6 +55,8 @@ class Owner:
 
     role: str
     site: Site
+    path: str = ""
+    """The input that a move brought; empty where that was not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,7 @@ class Compile:
     code: Site | None = None
     """The compiled code object, on a region."""
     instance: int = 0
-    """Which `torch.compile` call the region belongs to; 0 where that was not recorded."""
+    """Which module the region, or the model around the operator, is; 0 where that was not recorded."""
     inputs: tuple[Input, ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
     guard: str = ""
@@ -86,6 +89,10 @@ class Compile:
     seconds: float | None = None
     """What the compiler took; None where nothing was compiled, as on the simulated device."""
     collectives: int = 0
+    outline: str = ""
+    """Digest of the graph without its constants; empty where that was not recorded."""
+    exchange: str = ""
+    """Digest of the graph's collectives in order; empty for none."""
     limit: int = 0
     certainty: str = ""
     step: int = 0
@@ -116,6 +123,23 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """A line at which Dynamo ends a graph and begins another."""
+
+    reason: str
+    """Its kind, as Dynamo calls it."""
+    site: Site
+    file: str
+    """File of the code object that is compiled in pieces."""
+    resumes: int
+    """The line of that code object that the rest of it is named after."""
+    is_loop: bool
+    """Inside a loop: then nothing of the code object is compiled."""
+    step: int
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """One collated batch."""
 
@@ -123,6 +147,19 @@ class Batch:
     site: Site | None
     loader: Site | None
     last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward:
+    """A top-level forward with inputs of new shapes, on one of several ranks."""
+
+    model: str
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
+    step: int
+    phase: str
+    phase_step: int
+    site: Site | None
+    owners: tuple[Owner, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +206,12 @@ class Process:
     phases: dict[str, int] = field(default_factory=dict)
     batches: dict[Batch, int] = field(default_factory=dict)
     """Distinct batches in the order seen, with how often each came."""
+    forwards: list[Forward] = field(default_factory=list)
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     """Real and padded tokens."""
+    rows: Counter[int] = field(default_factory=Counter)
+    """How many rows of batches had which length before they were padded."""
+    breaks: list[Break] = field(default_factory=list)
     fallbacks: dict[str, Fallback] = field(default_factory=dict)
     placements: list[Placement] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)

@@ -8,7 +8,6 @@ from typing import cast
 from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Problem
 from shapeguard.core.report import JSON, Report, Table, Text
-from shapeguard.runs.ranks import Divergence
 from shapeguard.runs.summary import Summary, Trouble, document
 from shapeguard.runs.tables import views
 from shapeguard.runs.values import Placement
@@ -22,6 +21,9 @@ def report(summary: Summary, *, folder: str, by: str = "cause") -> Report:
     if summary.graphs or summary.operators:
         sections.append(Text(text=_figures(summary)))
     sections += views(summary, by)
+    sections += [Text(text=str(row)) for row in summary.expected]
+    if isinstance(world := summary.device.get("world"), dict):
+        sections.append(Text(text=_world(world, summary)))
     if summary.tokens[1]:
         sections.append(Text(text=_padding(summary.tokens)))
     if summary.device.get("kind") != "real":
@@ -44,7 +46,7 @@ def _first(summary: Summary) -> Iterable[Text]:
     for row in summary.placements:
         yield Text(text=_placement(row), strong=True)
     if summary.divergence:
-        yield Text(text=_divergence(summary.divergence), strong=True)
+        yield Text(text=str(summary.divergence), strong=True)
     yield Text(text=summary.steadiness.verdict, strong=True)
     if summary.ended.signal:
         yield Text(text=f"the program was ended by {summary.ended.signal}: this is what was seen until then")
@@ -57,14 +59,6 @@ def _placement(row: Placement) -> str:
     where = f"; loaded so at {row.loaded}" if row.loaded else f"; its forward ran at {row.site}" if row.site else ""
     how = f" ({row.how})" if row.how and row.how != "default" else ""
     return f"{model} ran on the CPU: nothing of it would run on Neuron{how}{where}"
-
-
-def _divergence(found: Divergence) -> str:
-    parts = []
-    for row in found.ranks:
-        at = f" at {row.site}" if row.site else ""
-        parts.append(f"rank {row.rank} compiled {', '.join(row.shapes) or 'nothing'}{at}")
-    return f"ranks diverge at step {found.step}, on Neuron they would hang: {'; '.join(parts)}"
 
 
 def _figures(summary: Summary) -> str:
@@ -80,6 +74,15 @@ def _figures(summary: Summary) -> str:
     if len(summary.ranks) > 1:
         parts.append(f"each figure of the largest of {len(summary.ranks)} ranks")
     return ", ".join(parts)
+
+
+def _world(world: Mapping[str, object], summary: Summary) -> str:
+    ran = ", ".join(map(str, summary.ranks))
+    name = "ranks" if len(summary.ranks) > 1 else "rank"
+    size = summary.device.get("world_size")
+    return (
+        f"simulated world {world.get('sizes')} of {size} ranks: {name} {ran} ran, what others sent is taken to be equal"
+    )
 
 
 def _padding(tokens: tuple[int, int]) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 from shapeguard import __version__
 from shapeguard.neuron.model.policy import from_environment
 from shapeguard.neuron.sim.register import Claimed, register
-from shapeguard.trace import api, batches, models, weights
+from shapeguard.trace import api, batches, breaks, models, weights
+from shapeguard.trace.forwards import Forwards
 from shapeguard.trace.placement import Placement
 from shapeguard.trace.recorder import Recorder
 from shapeguard.trace.sites import Sites
@@ -27,7 +28,8 @@ def boot(environ: Mapping[str, str]) -> Claimed:
     """Claim the device and start recording, as the parent asked for in the environment."""
     target = environ.get("SHAPEGUARD_TARGET", "trn2")
     inner = environ.get("SHAPEGUARD_INNER", "cpu")
-    num_devices = int(environ.get("SHAPEGUARD_DEVICES") or 1)
+    # A launcher gives each of its processes one device by number: there must be as many.
+    num_devices = max(int(environ.get("SHAPEGUARD_DEVICES") or 1), int(environ.get("LOCAL_WORLD_SIZE") or 1))
     sites = Sites(environ.get("SHAPEGUARD_ROOT") or str(Path.cwd()))
     start = {
         "world_size": int(environ.get("WORLD_SIZE") or 1),
@@ -51,16 +53,27 @@ def boot(environ: Mapping[str, str]) -> Claimed:
         policy=from_environment(environ, target=target),
         inner="meta" if inner == "meta" else "cpu",
         num_devices=num_devices,
+        is_alone=bool(environ.get("SHAPEGUARD_WORLD")),
     )
+    if environ.get("SHAPEGUARD_KEEP_GRAPHS") == "1":
+        claimed.device.keep_graph = partial(_keep_graph, folder / "graphs" / f"rank-{recorder.rank}")
     batches.watch(recorder)
+    breaks.watch(recorder)
     placement = Placement(recorder)
     steps.on_forward = placement.look
     models.when_defined("PreTrainedModel", placement.watch)
+    if int(environ.get("WORLD_SIZE") or 1) > 1:
+        steps.on_inputs = Forwards(recorder).note
     if environ.get("SHAPEGUARD_STUB_WEIGHTS") == "1":
         uncounted = claimed.device.counter.paused
         models.when_defined("PreTrainedModel", partial(weights.stub, uncounted=uncounted))
     _end_with(recorder, claimed)
     return claimed
+
+
+def _keep_graph(folder: Path, key: str, text: str) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / f"{key}.txt").write_text(text + "\n", encoding="utf-8")
 
 
 def _toolchain() -> dict[str, str]:
@@ -105,6 +118,8 @@ def _end_with(recorder: Recorder, claimed: Claimed) -> None:
         # A forked worker runs this too when it ends by `sys.exit`; it has counted nothing of its own.
         if os.getpid() == pid:
             claimed.device.counter.flush()
+            if claimed.at_end is not None:
+                claimed.at_end()
             recorder.end("steps" if recorder.stopped else how[0])
 
     atexit.register(finish)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -31,8 +33,12 @@ class Steps:
         self._depth = threading.local()
         self._facts = ModelFacts()
         self._generation: FrameType | None = None
+        self._instances: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
+        self._numbers = itertools.count(1)
         self.on_forward: Callable[[torch.nn.Module], None] = lambda module: None
         """Called with the module of each top-level forward."""
+        self.on_inputs: Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any]], None] | None = None
+        """Called with the module and the arguments of each top-level forward."""
 
     def install(self) -> None:
         """Watch modules and optimizers of this process."""
@@ -44,6 +50,10 @@ class Steps:
         if module is not None:
             self.recorder.model = _name(module)
             self.recorder.model_facts = self._facts.of(module)
+            inner = getattr(module, "_orig_mod", module)
+            if inner not in self._instances:
+                self._instances[inner] = next(self._numbers)
+            self.recorder.instance = self._instances[inner]
             self.on_forward(module)
         phase = self._phase(module, is_training)
         is_part = phase == GENERATE and module is not None and module is not _generating(self._generation)
@@ -153,10 +163,16 @@ def _watch_forwards(steps: Steps) -> None:
         depth.is_inside = True
         try:
             steps.forward_begins(self)
+            if steps.on_inputs is not None:
+                steps.on_inputs(self, args, kwargs)
             return plain(self, *args, **kwargs)
         finally:
             depth.is_inside = False
 
+    # Dynamo shows the frames of a graph break to the user: ours stands there as the torch function it stands for.
+    __call__.__code__ = __call__.__code__.replace(
+        co_filename=plain.__code__.co_filename, co_firstlineno=plain.__code__.co_firstlineno
+    )
     # `generate()` compiles `model.__call__` itself: the simulated device compiles this one in its place.
     __call__._shapeguard_plain = plain  # type: ignore[attr-defined]
     torch.nn.Module.__call__ = __call__  # type: ignore[method-assign]

@@ -17,6 +17,8 @@ from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.execute import executable
 from shapeguard.neuron.sim.fingerprint import digest, text_of
 from shapeguard.neuron.sim.metrics import GraphMetrics
+from shapeguard.neuron.sim.neff_cache import Entry
+from shapeguard.neuron.sim.outline import exchange, outline
 from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
 from shapeguard.neuron.sim.torch_private import without_modes
 
@@ -31,8 +33,10 @@ class Backend:
         self.num_regions = 0
         self.metrics: list[GraphMetrics] = []
         """One record a graph, for `get_dynamo_metrics()`."""
-        self.keys: set[str] = set()
-        """Keys in the in-memory cache: a graph whose key is here shares that NEFF."""
+        self.over_limit: set[int] = set()
+        """Ids of code objects that Dynamo gave up on."""
+        self.all_metrics: list[GraphMetrics] = []
+        """The same, which no reset clears: for the table at the end of the process."""
 
     def __call__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
         """Compile one region; the signature is Dynamo's."""
@@ -51,6 +55,9 @@ class Backend:
         event = {"type": "compile", "kind": "region", "region": region.number, "code_object": code, **facts}
         if refused:
             self.device.sink.emit({**event, "outcome": Outcome.FAILED, "key": ""})
+            may_fall_back = options.get("fallback_execution", self.device.policy.falls_back_on_failure)
+            if may_fall_back:
+                return graph.forward
             raise RuntimeError(_refusal(refused))
         # Said before its graphs, which belong to it.
         self.device.sink.region_begins(None)
@@ -80,26 +87,30 @@ class _Region:
             from torch._functorch.aot_autograd import make_boxed_func
 
             with without_modes():
-                self._report(graph, kind)
-                run = executable(graph, self.backend.device, kind=kind)
+                entry = self._report(graph, kind)
+                run = executable(graph, self.backend.device, kind=kind, entry=entry)
             return make_boxed_func(run)
 
         return compile_graph
 
-    def _report(self, graph: fx.GraphModule, kind: str) -> None:
+    def _report(self, graph: fx.GraphModule, kind: str) -> Entry:
         backend = self.backend
+        backend.device.counter.refresh_if_stale()
         policy = backend.device.policy
-        key = digest(f"{text_of(graph)}_{policy.suffix(policy.opt_level_compile)}")
-        is_known = key in backend.keys
-        backend.keys.add(key)
-        name = f"{self.model_name}_{self.number}_{kind}_{len(backend.metrics) + 1}"
+        text = text_of(graph)
+        suffix = policy.suffix(policy.opt_level_compile)
+        key = digest(f"{text}_{suffix}")
+        backend.device.keep_graph(key, text)
+        entry, outcome = backend.device.counter.neffs.request(f"{digest(text)}_{suffix}", text)
+        name = f"{self.model_name}_{self.number}_{kind}_{len(backend.all_metrics) + 1}"
         collectives = sum("c10d" in str(node.target) for node in graph.graph.nodes)
-        self._measure(key, name, num_nodes=len(graph.graph.nodes), has_collectives=collectives > 0)
+        is_compiled = outcome is Outcome.COMPILED
+        self._measure(entry.key, name, is_compiled, num_nodes=len(graph.graph.nodes), has_collectives=collectives > 0)
         backend.device.sink.emit(
             {
                 "type": "compile",
                 "kind": kind,
-                "outcome": Outcome.SHARED if is_known else Outcome.COMPILED,
+                "outcome": outcome or Outcome.SHARED,
                 "key": key,
                 "region": self.number,
                 "name": name,
@@ -108,24 +119,30 @@ class _Region:
                 "nodes": len(graph.graph.nodes),
                 "operators": _operators(graph),
                 "collectives": collectives,
+                "outline": outline(text),
+                "exchange": exchange(text) if collectives else "",
             }
         )
+        return entry
 
-    def _measure(self, key: str, name: str, *, num_nodes: int, has_collectives: bool) -> None:
-        from torch._dynamo.utils import counters
+    def _measure(self, key: str, name: str, is_compiled: bool, *, num_nodes: int, has_collectives: bool) -> None:
+        from torch._dynamo.utils import compilation_time_metrics, counters
 
+        for phase in ("fx_passes", "lower", "compile"):
+            compilation_time_metrics.setdefault(f"torch_neuronx_{phase}", []).append(0.0)
         counters[NAME]["compiled_graphs"] += 1
         counters[NAME]["graphs_with_collectives"] += has_collectives
-        self.backend.metrics.append(
-            GraphMetrics(
-                graph_id=key,
-                graph_name=name,
-                model_name=self.model_name,
-                has_collectives=has_collectives,
-                graph_node_count=num_nodes,
-                timestamp=time.time(),
-            )
+        record = GraphMetrics(
+            graph_id=key,
+            graph_name=name,
+            model_name=self.model_name,
+            has_collectives=has_collectives,
+            graph_node_count=num_nodes,
+            timestamp=time.time(),
+            torch_neuronx_compile_us=int(is_compiled),
         )
+        self.backend.metrics.append(record)
+        self.backend.all_metrics.append(record)
 
 
 def _operators(graph: fx.GraphModule) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -24,6 +25,8 @@ class Device:
         self.policy = policy
         self.num_devices = num_devices
         self.counter = Counter(sink, policy)
+        self.keep_graph: Callable[[str, str], None] = lambda key, text: None
+        """Takes each graph's key and text, for who wants to compare them in full."""
         self._told: set[str] = set()
 
     def tell_once(self, code: str, message: str, **facts: Any) -> None:
