@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from shapeguard.buckets.fit import Fit
 from shapeguard.buckets.plan import MAX_BUCKETS, Planner
@@ -37,8 +38,11 @@ class Price:
         rows = sum(fit.rows)
         if not rows or not fit.real_work:
             return 0.0
-        real_seconds = fit.real_tokens / rows * self.traffic / self.tokens_per_second
-        return real_seconds * fit.work / fit.real_work / 3600
+        try:
+            real_seconds = fit.real_tokens / rows * self.traffic / self.tokens_per_second
+            return real_seconds * (fit.work / fit.real_work) / 3600
+        except OverflowError:
+            return inf  # more hours than a number holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

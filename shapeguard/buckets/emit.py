@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shapeguard.buckets.choose import GRAPHS
 from shapeguard.core.errors import UsageError
@@ -19,18 +19,28 @@ class Definition:
     rows: tuple[int, ...]
     align: int = 1
     use: str = "infer"
+    misfits: int = 0
+    """Rows that are longer than the largest bucket and were left out of the plan."""
+    truncate: bool = False
+    """Longer rows are cut."""
     batch_size: int | None = None
     """Rows of every batch."""
+    batch_sizes: Mapping[int, int] = field(default_factory=dict)
+    """The same bucket by bucket, as a `buckets.toml` gives it."""
     batch_tokens: int | None = None
     """Tokens of every batch instead: the shorter the bucket, the more rows."""
     job: str = ""
     """A command line in which {bucket} and {batch} stand for a bucket's values."""
+    model: str = ""
+    """The model that jobs run."""
+    data: str = ""
+    """The rows that jobs run on."""
 
     def batch_of(self, bucket: int) -> int | None:
         """Give the rows of a batch, where something says so."""
         if self.batch_tokens is not None:
             return max(1, self.batch_tokens // bucket)
-        return self.batch_size
+        return self.batch_size or self.batch_sizes.get(bucket)
 
 
 def render(kind: str, plan: Definition) -> str:
@@ -54,42 +64,56 @@ def _toml(plan: Definition) -> str:
 
 
 def _collator(plan: Definition) -> str:
+    cut = ", truncate=True" if plan.truncate else ""
+    longer = "are cut" if plan.truncate else "are left out"
     return f'''"""Batches of {_some(plan, "shape")} for training."""
 
 from shapeguard.buckets import BucketCollator, BucketRows, BucketSampler
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader{"" if plan.truncate else ", Subset"}
 
 # The length of a bucket, and how many rows a batch of it has on one rank.
 BUCKETS = {_with_batches(plan)}
 
 
 def bucket_loader(dataset, tokenizer, *, seed=0, **options):
-    """Give a loader; before each epoch call `loader.batch_sampler.set_epoch(epoch)`."""
-    sampler = BucketSampler([len(row["input_ids"]) for row in dataset], BUCKETS, seed=seed)
-    collate = BucketCollator(tokenizer, BUCKETS, causal_labels=True)
+    """Give a loader; before each epoch call `loader.batch_sampler.set_epoch(epoch)`.
+
+    Rows of more than {plan.buckets[-1]} tokens {longer}.
+    """
+    lengths = [len(row["input_ids"]) for row in dataset]
+{"" if plan.truncate else _LEAVES_OUT}    sampler = BucketSampler(lengths, BUCKETS, seed=seed{cut})
+    collate = BucketCollator(tokenizer, BUCKETS, causal_labels=True{cut})
     return DataLoader(BucketRows(dataset), batch_sampler=sampler, collate_fn=collate, **options)
 '''
 
 
+_LEAVES_OUT = """\
+    fitting = [index for index, length in enumerate(lengths) if length <= max(BUCKETS)]
+    dataset, lengths = Subset(dataset, fitting), [lengths[index] for index in fitting]
+"""
+
+
 def _prompts(plan: Definition) -> str:
+    cut = ", truncate=True" if plan.truncate else ""
+    longer = "keeps its end" if plan.truncate else "is an error"
     return f'''"""Generation with prompts of {_some(plan, "length")}."""
 
 from shapeguard.buckets import pad_to_bucket
 
 BUCKETS = {list(plan.buckets)}
-MAX_NEW_TOKENS = 256
+MAX_NEW_TOKENS = 256  # the static cache has room for the longest prompt and so many
 
 
-def generate(model, tokenizer, prompts, **options):
-    """Give the new tokens of each prompt; the inputs stay on the CPU, `generate()` moves what it needs."""
-    inputs = pad_to_bucket(tokenizer(prompts), BUCKETS, tokenizer=tokenizer)
-    output = model.generate(
-        **inputs,
-        max_new_tokens=MAX_NEW_TOKENS,
-        cache_implementation="static",
-        max_cache_len=BUCKETS[-1] + MAX_NEW_TOKENS,
-        **options,
-    )
+def generate(model, tokenizer, prompts, *, max_new_tokens=MAX_NEW_TOKENS, **options):
+    """Give the new tokens of each prompt; the inputs stay on the CPU, `generate()` moves what it needs.
+
+    A prompt of more than {plan.buckets[-1]} tokens {longer}.
+    """
+    if max_new_tokens > MAX_NEW_TOKENS:
+        raise ValueError(f"the cache has no room for {{max_new_tokens}} new tokens: raise MAX_NEW_TOKENS")
+    inputs = pad_to_bucket(tokenizer(prompts), BUCKETS, tokenizer=tokenizer{cut})
+    cache = {{"cache_implementation": "static", "max_cache_len": BUCKETS[-1] + MAX_NEW_TOKENS}}
+    output = model.generate(**inputs, max_new_tokens=max_new_tokens, **{{**cache, **options}})
     return output[:, inputs["input_ids"].shape[1] :]
 '''
 
@@ -101,16 +125,31 @@ def _vllm(plan: Definition) -> str:
 
 
 def _jobs(plan: Definition) -> str:
-    template = plan.job or f"-m shapeguard run {plan.use} --buckets {{bucket}}"
+    words = _words(plan.job) if plan.job else _runner(plan)
     blocks = []
     for bucket in plan.buckets:
-        words = [_filled(word, bucket, plan.batch_of(bucket)) for word in _words(template)]
+        command = [_filled(word, bucket, plan.batch_of(bucket)) for word in words]
         blocks.append(
             f"[tool.shapeguard.jobs.{plan.use}-{bucket}]\n"
-            f"command = {json.dumps(words, ensure_ascii=False)}\n"
+            f"command = {json.dumps(command, ensure_ascii=False)}\n"
             f"budget = {{ graphs = {GRAPHS[plan.use]}, after-warmup = 0 }}\n"
         )
     return "\n".join(blocks)
+
+
+def _runner(plan: Definition) -> list[str]:
+    """Give the words of the runner that comes with shapeguard, for one bucket."""
+    if not (plan.model and plan.data):
+        raise UsageError(
+            "a job needs to know what it runs",
+            hint='give --job "train.py --length {bucket}", or --model FOLDER and --data FILE for `shapeguard run`',
+        )
+    is_training = plan.use == "train"
+    words = ["-m", "shapeguard", "run", plan.use, "--model", plan.model, "--buckets", "{bucket}", "--truncate"]
+    words += ["--train-file" if is_training else "--file", plan.data]
+    if any(plan.batch_of(bucket) for bucket in plan.buckets):
+        words += ["--per-device-train-batch-size" if is_training else "--batch-size", "{batch}"]
+    return words + (["--max-steps", "4"] if is_training else [])
 
 
 def _words(template: str) -> list[str]:

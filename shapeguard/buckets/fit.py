@@ -28,20 +28,22 @@ class Limits:
     """What a bucket may be."""
 
     align: int = 1
-    """Buckets are multiples of it."""
+    """Buckets are multiples of it; `max_length` itself may be one too."""
     max_length: int | None = None
     """No bucket is longer; rows that are fit none."""
     max_pad: int | None = None
     """No row gets more padding tokens than this."""
 
     @property
-    def longest(self) -> int | None:
-        """The largest bucket that both limits allow."""
-        return None if self.max_length is None else self.max_length // self.align * self.align
+    def cut_at(self) -> int | None:
+        """The length that longer rows are cut to: a multiple where there is one."""
+        return None if self.max_length is None else self.max_length // self.align * self.align or self.max_length
 
     def aligned(self, length: int) -> int:
-        """Give the smallest multiple that holds the length; an empty row takes one as well."""
-        return max(1, -(-length // self.align)) * self.align
+        """Give the smallest bucket that holds the length; an empty row takes one as well."""
+        multiple = max(1, -(-length // self.align)) * self.align
+        # No row that is short enough is left out only because the longest bucket is no multiple.
+        return multiple if self.max_length is None else min(multiple, self.max_length)
 
 
 ANY_LENGTH = Limits()

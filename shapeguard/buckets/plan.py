@@ -140,12 +140,7 @@ def _checked(lengths: Mapping[int, int], limits: Limits) -> dict[int, int]:
     negative = min(min(rows), *rows.values()) if rows else 0
     if negative < 0:
         raise UsageError(f"{negative} is no length and no number of rows", hint="lengths and counts start at 0")
-    longest = limits.longest
-    if longest == 0:
-        raise UsageError(
-            f"no multiple of {limits.align} is as short as the maximum length {limits.max_length}",
-            hint="lower --align or raise --max-length",
-        )
+    longest = limits.max_length
     kept = rows if longest is None else {length: count for length, count in rows.items() if length <= longest}
     if not kept:
         raise UsageError(

@@ -49,6 +49,30 @@ def _whole(number: object) -> int:
         raise UsageError(f"{number!r} is no bucket", hint="buckets are whole numbers of tokens") from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What a `buckets.toml` says, or a list."""
+
+    buckets: tuple[Bucket, ...]
+    use: str = ""
+    """`infer` or `train`, where the file says so."""
+    align: int | None = None
+
+
+def read_definition(source: str) -> Definition:
+    """Give all that a `buckets.toml` says, or the lengths of a list."""
+    buckets = read_buckets(source)
+    if _of_list(source) is not None:
+        return Definition(buckets=buckets)
+    table = _table(Path(source))
+    use, align = table.get("for", ""), table.get("align")
+    if use not in ("", "infer", "train"):
+        raise UsageError(f"{source}: for = {use!r} is neither infer nor train", hint='write for = "train"')
+    if align is not None and (isinstance(align, bool) or not isinstance(align, int) or align < 1):
+        raise UsageError(f"{source}: align must be a whole number from 1, not {align!r}")
+    return Definition(buckets=buckets, use=use, align=align)
+
+
 def lengths_of(source: Source) -> tuple[int, ...]:
     """Give the lengths alone."""
     return tuple(bucket.length for bucket in read_buckets(source))
@@ -67,8 +91,11 @@ def _of_list(text: str) -> list[Bucket] | None:
     return [Bucket(length=int(word)) for word in words]
 
 
-def _of_file(path: Path) -> list[Bucket]:
-    hint = "`shapeguard plan --write toml=FILE` writes one; a list is written 128,512"
+_HINT = "`shapeguard plan --write toml=FILE` writes one; a list is written 128,512"
+
+
+def _table(path: Path) -> Mapping[str, object]:
+    hint = _HINT
     try:
         with path.open("rb") as stream:
             table = tomllib.load(stream)
@@ -78,9 +105,13 @@ def _of_file(path: Path) -> list[Bucket]:
         raise UsageError(f"{path}: this is no TOML: {error}", hint=hint) from error
     if table.get("schema") != SCHEMA:
         raise UsageError(f"{path}: the schema {table.get('schema')!r} is not {SCHEMA}", hint=hint)
-    rows = table.get("bucket")
+    return table
+
+
+def _of_file(path: Path) -> list[Bucket]:
+    rows = _table(path).get("bucket")
     if not isinstance(rows, list) or not rows:
-        raise UsageError(f"{path}: there is no [[bucket]]", hint=hint)
+        raise UsageError(f"{path}: there is no [[bucket]]", hint=_HINT)
     return [_row(row, f"{path}: bucket {number}") for number, row in enumerate(rows, 1)]
 
 

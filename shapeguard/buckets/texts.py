@@ -17,6 +17,9 @@ from shapeguard.core.errors import DeviceError, UsageError
 _BATCH = 1000
 _COLUMNS = ("input_ids", "length", "text", "prompt", "content", "sentence")
 """Looked for in this order where no column is named."""
+_TIMES = ("count", "counts", "frequency")
+"""Beside a length: how many rows have it."""
+_DIGITS = 15
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _ARROW = (".arrow", ".parquet")
 
@@ -31,29 +34,52 @@ def read_data(path: str, *, tokenizer: str | None, column: str | None, split: st
         raise UsageError(f"{path!r} does not exist", hint="give a JSONL, CSV or text file, or a folder of `datasets`")
     encode = _Encoder(tokenizer)
     counts: Counter[int] = Counter()
+    is_histogram = False
     rows = iter(read_rows(source, split))
     name = column
     try:
         while batch := list(islice(rows, _BATCH)):
             name = name or _column(batch[0])
-            counts.update(_measured([(where, _value(row, name, where)) for where, row in batch], encode))
+            values = [(where, encode.plain(_value(row, name, where))) for where, row in batch]
+            times = [
+                _times(row, where) if isinstance(value, int) and name not in _TIMES else 1
+                for (_, value), (where, row) in zip(values, batch, strict=True)
+            ]
+            for length, number in zip(_measured(values, encode), times, strict=True):
+                counts[length] += number
+            is_histogram = is_histogram or any(number != 1 for number in times)
     except OSError as error:
         raise UsageError(f"cannot read {path!r}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path!r} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     if not counts:
         raise UsageError(f"{path!r} holds no rows", hint="give a file with a row a line")
-    return Lengths(counts=counts, source=path)
+    notes = ("each length counts as often as its row says",) if is_histogram else ()
+    return Lengths(counts=counts, source=path, notes=notes)
+
+
+def _times(row: Mapping[str, Any], where: str) -> int:
+    """Give how many rows have the length that a row of a histogram states; 1 where it says nothing of it."""
+    value = next((row[name] for name in _TIMES if name in row), 1)
+    value = _as_number(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"{where}: {_shown(value)} is no count of rows", hint="give whole numbers, from 0")
+    return value
+
+
+def _as_number(value: object) -> object:
+    """Give a whole number that a table holds as text; anything else as it is."""
+    is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS
+    return int(value) if is_number else value  # type: ignore[call-overload]
 
 
 def _measured(rows: Sequence[tuple[str, object]], encode: Callable[[list[str], str], list[int]]) -> Iterator[int]:
     texts = [value for _, value in rows if isinstance(value, str)]
-    if texts:
-        yield from encode(texts, rows[0][0])
+    measured = iter(encode(texts, rows[0][0]) if texts else ())
     for where, value in rows:
         if isinstance(value, str):
-            continue
-        if isinstance(value, list) and (not value or isinstance(value[0], int)):
+            yield next(measured)
+        elif isinstance(value, list) and (not value or isinstance(value[0], int)):
             yield len(value)
         elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             yield value
@@ -204,6 +230,10 @@ class _Encoder:
     def __init__(self, name: str | None) -> None:
         self._name = name
         self._tokenizer = _load(name) if name is not None else None
+
+    def plain(self, value: object) -> object:
+        """Give a number where a text is one and no tokenizer was given to measure it."""
+        return value if self._tokenizer is not None else _as_number(value)
 
     def __call__(self, texts: list[str], where: str) -> list[int]:
         if self._tokenizer is None:

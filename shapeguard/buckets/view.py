@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from shapeguard.buckets.choose import Choice, Wanted
 from shapeguard.buckets.emit import Definition
-from shapeguard.buckets.fit import Fit
+from shapeguard.buckets.fit import ANY_LENGTH, Fit, Limits
 from shapeguard.buckets.lengths import Lengths
+from shapeguard.buckets.plan import MAX_BUCKETS
 from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Problem
 from shapeguard.core.report import JSON, Report, Table, Text
@@ -30,6 +33,9 @@ class Planned:
     definition: Definition
     has_work: bool
     """Attention's share counts, so that wasted work is not the share of padding."""
+    limits: Limits = ANY_LENGTH
+    max_graphs: int | None = None
+    """The limits as the user gave them; a plan keeps them by itself, given buckets may not."""
     given: Fit | None = None
     """What buckets that the user brought do; then those are judged and the choice is the alternative."""
 
@@ -90,10 +96,15 @@ def _plain(fit: Fit, planned: Planned) -> dict[str, JSON]:
     }
     price = planned.wanted.price
     if price is not None:
-        row["hours"] = round(planned.wanted.cost(fit), 4)
+        row["hours"] = _finite(planned.wanted.cost(fit), 4)
         if price.per_hour is not None:
-            row["cost"] = round(planned.wanted.cost(fit) * price.per_hour, 2)
+            row["cost"] = _finite(planned.wanted.cost(fit) * price.per_hour, 2)
     return row
+
+
+def _finite(number: float, digits: int) -> float | None:
+    """Give a number that JSON can write; None where it is larger than any."""
+    return round(number, digits) if isfinite(number) else None
 
 
 def _headline(planned: Planned) -> str:
@@ -199,9 +210,36 @@ def _failures(planned: Planned) -> Sequence[str]:
         cap = planned.wanted.max_waste
         if cap is not None and fit.waste > cap:
             found.append(f"these buckets waste {fit.waste:.1%}, more than {cap:.1%}")
+        found += _beyond(planned, fit)
     elif planned.choice.failure:
         found.append(planned.choice.failure)
     return found
+
+
+def _beyond(planned: Planned, fit: Fit) -> Iterator[str]:
+    """Say which of the other limits given buckets do not keep."""
+    limits, graphs = planned.limits, len(fit.buckets) * planned.wanted.graphs_each
+    if planned.max_graphs is not None and graphs > planned.max_graphs:
+        yield f"these buckets make {_counted(graphs, 'graph')}, more than {planned.max_graphs:,}"
+    longer = [bucket for bucket in fit.buckets if limits.max_length is not None and bucket > limits.max_length]
+    if longer:
+        verb = "is" if len(longer) == 1 else "are"
+        yield f"{_listed(longer)} {verb} longer than the maximum length {limits.max_length:,}"
+    if limits.max_pad is None:
+        return
+    padding = {length: _padding(length, fit.buckets) for length in planned.lengths.counts if length <= fit.buckets[-1]}
+    over = {length: pad for length, pad in padding.items() if pad > limits.max_pad}
+    if over:
+        worst = max(over, key=lambda length: over[length])
+        rows = sum(planned.lengths.counts[length] for length in over)
+        yield (
+            f"{_counted(rows, 'row')} get{'s' if rows == 1 else ''} more than {limits.max_pad:,} tokens of padding: "
+            f"one of {worst:,} gets {over[worst]:,}"
+        )
+
+
+def _padding(length: int, buckets: Sequence[int]) -> int:
+    return buckets[bisect_left(buckets, length)] - length
 
 
 def _misfits(fit: Fit) -> str:
@@ -219,6 +257,10 @@ def _summary(planned: Planned) -> tuple[str, ...]:
         lines.append(f"never used: {', '.join(map(str, fit.unused))}")
     if fit.misfits and planned.given is None:
         lines.append(f"{_misfits(fit)} (left out; --truncate cuts them)")
+    if planned.given is None and fit.buckets[-1] % planned.definition.align:
+        lines.append(f"{fit.buckets[-1]:,} is the maximum length and no multiple of {planned.definition.align}")
+    if planned.given is None and len(fit.buckets) == MAX_BUCKETS:
+        lines.append(f"a plan has {MAX_BUCKETS} buckets at most")
     if planned.given is None and len(planned.choice.curve) == 1 and planned.definition.align > 1:
         lines.append(f"every row fits one multiple of {planned.definition.align}: a lower --align pads less")
     if planned.given is None:

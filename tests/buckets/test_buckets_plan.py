@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
 
@@ -95,9 +96,23 @@ def in_use(fitted: Fit) -> int:
 def test_rows_longer_than_the_largest_bucket_are_left_out_and_told() -> None:
     found = Planner({10: 3, 100: 2, 130: 1}, limits=Limits(align=64, max_length=127)).fit(2)
     assert found is not None
-    assert found.buckets == (64,)
-    assert found.misfits == {100: 2, 130: 1}
-    assert found.padded == 3 * 54
+    assert found.buckets == (64, 127)
+    assert found.misfits == {130: 1}
+    assert found.padded == 3 * 54 + 2 * 27
+
+
+def test_plans_with_a_maximum_length_equal_the_best_of_all_possible_ones() -> None:
+    chance = Random(21)
+    for _ in range(1_000):
+        rows, limits, work = instance(chance)
+        limits = replace(limits, max_length=max(rows) - chance.randint(0, 3) if len(rows) > 1 else max(rows))
+        fitting = {length: count for length, count in rows.items() if length <= (limits.max_length or 0)}
+        if not fitting:
+            continue
+        planner = Planner(rows, limits=limits, work=work)
+        for number in range(1, planner.most + 1):
+            found = planner.fit(number)
+            assert (found.work if found else None) == by_trying(fitting, number, limits, work), (rows, limits)
 
 
 def test_an_empty_row_takes_the_smallest_bucket() -> None:
@@ -116,13 +131,8 @@ def test_an_empty_row_takes_the_smallest_bucket() -> None:
         (
             {200: 1, 300: 1},
             Limits(align=64, max_length=130),
-            "every row is longer than 128: the shortest has 200 tokens; "
+            "every row is longer than 130: the shortest has 200 tokens; "
             "raise --max-length, or give --truncate if rows may be cut",
-        ),
-        (
-            {20: 1},
-            Limits(align=64, max_length=63),
-            "no multiple of 64 is as short as the maximum length 63; lower --align or raise --max-length",
         ),
         (
             {5: 1, 60: 1},

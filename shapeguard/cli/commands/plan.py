@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shapeguard.cli.amounts import Amount, Share
-from shapeguard.cli.options import report_options
+from shapeguard.cli.options import current_output, report_options
 from shapeguard.core.errors import UsageError
 from shapeguard.core.files import replace_file
 from shapeguard.core.report import Report, Text
@@ -19,7 +19,7 @@ from shapeguard.core.report import Report, Text
 if TYPE_CHECKING:
     from shapeguard.buckets.choose import Price, Wanted
     from shapeguard.buckets.emit import Definition
-    from shapeguard.buckets.fit import Fit
+    from shapeguard.buckets.fit import Fit, Limits
     from shapeguard.buckets.lengths import Lengths
 
 KINDS = ("toml", "collator", "prompts", "vllm", "jobs")
@@ -37,6 +37,8 @@ class Written(click.ParamType["tuple[str, str]"]):
         kind, _, path = str(value).partition("=")
         if kind not in KINDS or not path:
             self.fail(f"{value!r} is not KIND=FILE with one of {', '.join(KINDS)}", param, ctx)
+        if path == "-":
+            self.fail(f"--emit {kind} prints it; --write wants a file", param, ctx)
         return kind, path
 
 
@@ -51,10 +53,17 @@ _AMOUNT = Amount()
 @click.option("--tokenizer", metavar="NAME", help="For --data with texts: a folder with tokenizer.json, or a hub name.")
 @click.option("--column", metavar="NAME", help="For --data: the column with texts, token ids or lengths.")
 @click.option("--split", metavar="NAME", help="For --data with several splits. [default: train]")
-@click.option("--max-graphs", type=_POSITIVE, metavar="K", help="The most graphs that may compile.")
-@click.option("--for", "use", type=click.Choice(["infer", "train"]), default="infer", show_default=True,
-              help="infer: one graph a bucket; train: two, forward and backward.")  # fmt: skip
-@click.option("--align", type=_POSITIVE, help="Buckets are multiples of it. [default: 128, or what --buckets share]")
+@click.option(
+    "--max-graphs", type=_POSITIVE, metavar="K", help="The most graphs that may compile; 256 buckets at most."
+)
+@click.option("--for", "use", type=click.Choice(["infer", "train"]),
+              help="infer: one graph a bucket; train: two, forward and backward. "
+                   "[default: what the file of --buckets says, or infer]")  # fmt: skip
+@click.option(
+    "--align",
+    type=_POSITIVE,
+    help="Buckets are multiples of it, or --max-length itself. [default: 128, or what --buckets share]",
+)
 @click.option("--max-length", type=_POSITIVE, help="No bucket is longer; rows that are count as left out.")
 @click.option("--truncate", is_flag=True, help="Cut rows to --max-length instead.")
 @click.option("--max-waste", type=Share(), help="The fewest buckets whose padding stays below this share: 20%.")
@@ -76,45 +85,69 @@ def command(**options: Any) -> Report | str:
     """Find the lengths that pad the least for a number of graphs, from the lengths of your own rows."""
     from shapeguard.buckets.fit import Limits, Work
     from shapeguard.buckets.plan import Planner
-    from shapeguard.buckets.spec import lengths_of
     from shapeguard.buckets.work import work_of_model
+    from shapeguard.cli.plan_lengths import lengths_from
 
     _check(options)
-    buckets = None if options["buckets"] is None else lengths_of(options["buckets"])
-    options["align"] = options["align"] or (gcd(*buckets) if buckets else 128)
+    buckets = _take_file(options)
     work = work_of_model(options["model"]) if options["model"] else Work()
     limits = Limits(align=options["align"], max_length=options["max_length"], max_pad=options["max_pad"])
-    lengths = _lengths(options, limits.longest)
+    lengths = lengths_from(options, limits.cut_at)
     given = _judged(lengths, buckets, work) if buckets else None
     counts = {each: rows for each, rows in lengths.counts.items() if given is None or each not in given.misfits}
     known = None if given is not None and given.misfits else lengths.real_tokens
-    planner = Planner(counts, limits=limits, work=work, real_tokens=known)
-    return _result(options, planner=planner, lengths=lengths, given=given)
+    # Given buckets are compared with the best of their number, whatever limits they do not keep.
+    own = limits if given is None else Limits(align=options["align"])
+    planner = Planner(counts, limits=own, work=work, real_tokens=known)
+    return _result(options, planner=planner, lengths=lengths, given=given, limits=limits)
 
 
-def _result(options: dict[str, Any], *, planner: Any, lengths: Lengths, given: Fit | None) -> Report | str:
+def _take_file(options: dict[str, Any]) -> tuple[int, ...]:
+    """Read --buckets; what a file says of kind, alignment and batches holds where no option does."""
+    from shapeguard.buckets.spec import read_definition
+
+    options["batch_sizes"] = {}
+    if options["buckets"] is None:
+        options |= {"use": options["use"] or "infer", "align": options["align"] or 128}
+        return ()
+    found = read_definition(options["buckets"])
+    lengths = tuple(bucket.length for bucket in found.buckets)
+    options |= {
+        "use": options["use"] or found.use or "infer",
+        "align": options["align"] or found.align or gcd(*lengths),
+    }
+    if not options["batch_tokens"]:
+        options["batch_sizes"] = {each.length: each.batch_size for each in found.buckets if each.batch_size}
+    return lengths
+
+
+def _result(
+    options: dict[str, Any], *, planner: Any, lengths: Lengths, given: Fit | None, limits: Limits
+) -> Report | str:
     from shapeguard.buckets.choose import choose
     from shapeguard.buckets.emit import render
     from shapeguard.buckets.view import Planned, report
 
     wanted = _wanted(options, lengths, given)
-    choice = choose(planner, wanted)
+    choice = choose(planner, wanted if given is None else replace(wanted, max_waste=None))
     definition = _definition(options, given or choice.fit)
-    for kind, path in options["write"]:
-        _write(Path(path), render(kind, definition), overwrite=options["overwrite"])
+    _write_all(options["write"], definition, overwrite=options["overwrite"])
     planned = Planned(
         lengths=lengths,
         choice=choice,
         wanted=wanted,
         definition=definition,
         has_work=bool(options["model"]),
+        limits=limits,
+        max_graphs=options["max_graphs"],
         given=given,
     )
     done = report(planned)
-    if options["emit"] is None:
-        return done
-    text = Text(text=render(options["emit"], definition), is_verbatim=True)
-    return replace(done, sections=(text,))
+    if options["emit"] is not None:
+        text = render(options["emit"], definition)
+        document = {**done.document, "emitted": {"kind": options["emit"], "text": text}}
+        return replace(done, sections=(Text(text=text, is_verbatim=True),), document=document)
+    return replace(done, sections=()) if current_output().quiet else done
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -127,6 +160,9 @@ def _check(options: dict[str, Any]) -> None:
     _demand(options, ("truncate",), "max_length")
     if options["compile_minutes"] and not options["tokens_per_second"]:
         raise click.UsageError("--compile-minutes needs --tokens-per-second, to weigh compiling against padding.")
+    paths = [str(Path(path).absolute()) for _, path in options["write"]]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise click.UsageError(f"--write names {twice!r} twice: give each kind a file of its own.")
     if options["batch_size"] and options["batch_tokens"]:
         raise click.UsageError("--batch-size cannot stand beside --batch-tokens.")
     if not any(options[name] is not None for name in ("max_graphs", "max_waste", "compile_minutes", "buckets")):
@@ -137,51 +173,6 @@ def _demand(options: dict[str, Any], names: tuple[str, ...], other: str) -> None
     for name in names:
         if options[name] and not options[other]:
             raise click.UsageError(f"--{name.replace('_', '-')} means nothing without --{other.replace('_', '-')}.")
-
-
-def _lengths(options: dict[str, Any], longest: int | None) -> Lengths:
-    if options["run"]:
-        found = _of_run(options["run"])
-    elif options["data"]:
-        from shapeguard.buckets.texts import read_data
-
-        found = read_data(
-            options["data"], tokenizer=options["tokenizer"], column=options["column"], split=options["split"]
-        )
-    else:
-        from shapeguard.buckets.lengths import read_lengths
-
-        found = read_lengths(options["lengths"])
-    return found.truncated(longest) if options["truncate"] and longest else found
-
-
-def _of_run(folder: Path) -> Lengths:
-    from shapeguard.buckets.lengths import from_batches, from_calls
-    from shapeguard.runs.stream import read_run
-
-    processes = read_run(folder).processes
-    batches = [(dict(batch.shapes), times) for each in processes for batch, times in each.batches.items()]
-    if batches:
-        tokens = (sum(each.tokens[0] for each in processes), sum(each.tokens[1] for each in processes))
-        found = from_batches(batches, tokens=tokens, source=str(folder))
-    else:
-        shapes = [shape for each in processes for graph in each.compiles for shape in _prompts(graph)]
-        found = from_calls(shapes, source=str(folder))
-    if not found.counts:
-        raise UsageError(f"{folder} saw no batches of tokens", hint="give the lengths with --lengths or --data")
-    return found
-
-
-def _prompts(graph: Any) -> Iterator[tuple[int, ...]]:
-    """The shapes of token ids of more than the one token that a decode step takes.
-
-    Where the prompt runs through the model eagerly, the look-up of its tokens shows it.
-    """
-    is_lookup = graph.kind == "eager" and graph.name.startswith("embedding")
-    for part in graph.inputs:
-        is_ids = part.path == "indices" if is_lookup else part.path.endswith("input_ids")
-        if is_ids and len(part.shape) == 2 and part.shape[1] > 1:
-            yield part.shape
 
 
 def _judged(lengths: Lengths, buckets: Sequence[int], work: Any) -> Fit:
@@ -198,9 +189,8 @@ def _judged(lengths: Lengths, buckets: Sequence[int], work: Any) -> Fit:
 def _wanted(options: dict[str, Any], lengths: Lengths, given: Fit | None) -> Wanted:
     from shapeguard.buckets.choose import GRAPHS, Wanted
 
-    graphs = options["max_graphs"]
-    if given is not None and graphs is None:
-        graphs = len(given.buckets) * GRAPHS[options["use"]]
+    # The best that given buckets are compared with has as many as they are.
+    graphs = options["max_graphs"] if given is None else len(given.buckets) * GRAPHS[options["use"]]
     cap = options["max_waste"]
     return Wanted(use=options["use"], max_graphs=graphs, max_waste=cap, price=_price(options, lengths))
 
@@ -226,18 +216,35 @@ def _definition(options: dict[str, Any], fit: Fit) -> Definition:
         rows=fit.rows,
         align=options["align"],
         use=options["use"],
+        misfits=sum(fit.misfits.values()),
+        truncate=options["truncate"],
         batch_size=options["batch_size"],
+        batch_sizes=options["batch_sizes"],
         batch_tokens=options["batch_tokens"],
         job=options["job"],
+        model=_folder(options["model"]),
+        data=options["data"] or "",
     )
 
 
-def _write(path: Path, text: str, *, overwrite: bool) -> None:
-    if path.exists() and path.is_file() and not overwrite:
-        raise UsageError(f"{str(path)!r} exists", hint="give --overwrite, or another file")
-    try:
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {str(path)!r}: {error.strerror or error}", hint="give --write a path in a folder that exists"
-        ) from error
+def _folder(model: str | None) -> str:
+    """Give the folder of a model, whose `config.json` may have been named."""
+    return str(Path(model).parent) if model and Path(model).is_file() else model or ""
+
+
+def _write_all(wanted: Sequence[tuple[str, str]], plan: Definition, *, overwrite: bool) -> None:
+    """Write each kind into its file; nothing is written where one of them cannot be."""
+    from shapeguard.buckets.emit import render
+
+    texts = [(Path(path), render(kind, plan)) for kind, path in wanted]
+    for path, _ in texts:
+        if path.is_file() and not overwrite:
+            raise UsageError(f"{str(path)!r} exists", hint="give --overwrite, or another file")
+    for path, text in texts:
+        try:
+            replace_file(path, text.encode())
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {str(path)!r}: {error.strerror or error}",
+                hint="give --write a path in a folder that exists",
+            ) from error
