@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from shapeguard.config.load import find
@@ -12,7 +13,7 @@ def lock_file() -> Path:
     """Give the project's lock: it lies beside the nearest configuration, or here."""
     found = find(Path())
     folder = found.parent if found is not None else Path()
-    return folder / NAME
+    return Path(os.path.relpath(folder / NAME))
 
 
 def read_lock() -> Lock:

@@ -90,7 +90,11 @@ def _simulate(settings: Infer | Train, traced: Traced, *, warmup_steps: int) -> 
         return done.exit_code or 2
     new = unlocked(done.folder, lock) if lock is not None and not done.exit_code else []
     if new:
-        _say("\n".join([f"error: {len(new)} graphs compiled that {lock_file()} does not name:", *new]))
+        _say(
+            "\n".join(
+                [f"error: {len(new)} graph{'s' * (len(new) > 1)} compiled that {lock_file()} does not name:", *new]
+            )
+        )
         _say("hint: `shapeguard lock` writes them into it, where a job of the configuration runs this command")
     return done.exit_code or int(bool(new))
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, TrainingArguments, set_seed
 
-from shapeguard.core.errors import UsageError
 from shapeguard.run import models, rows
 from shapeguard.run.output import say, write
 from shapeguard.run.settings import Train
 from shapeguard.run.trainer import FixedShapeTrainer
+from shapeguard.run.training_checks import check, checkpoint
 
 
 def train(settings: Train) -> None:
     """Train, evaluate, save."""
     models.quiet()
-    _check(settings)
-    resumed = _checkpoint(settings)
+    check(settings)
+    models.device(settings)
+    resumed = checkpoint(settings)
     tokenizer = models.load_tokenizer(settings, side="right")
     config = models.load_config(settings)
     buckets = models.bucket_lengths(settings, config)
@@ -91,37 +90,3 @@ def _model(settings: Train, tokenizer: Any, classes: tuple[str, ...]) -> Any:
     # A decoder classifies by its last token that is no padding.
     model.config.pad_token_id = tokenizer.pad_token_id
     return model
-
-
-def _check(settings: Train) -> None:
-    if settings.task == "classify" and settings.packing:
-        raise UsageError("--packing joins rows, and a class belongs to one row", hint="leave out --packing")
-    if settings.world_size > 1 and settings.device == "cpu":
-        raise UsageError(
-            "the Trainer shards no model on the plain CPU", hint="use --device sim, or leave out --tp and --fsdp"
-        )
-    if settings.world_size > 1 and settings.resume_from_checkpoint:
-        raise UsageError(
-            "the Trainer cannot resume a model that is sharded while it is loaded",
-            hint="train on from the saved model: give its folder as --model",
-        )
-    models.device(settings)
-
-
-def _checkpoint(settings: Train) -> str | None:
-    """Give the checkpoint to go on from: the newest whole one where "last" is asked for."""
-    wanted = settings.resume_from_checkpoint
-    if not wanted:
-        return None
-    if wanted not in ("last", "true", "True"):
-        if not (Path(wanted) / "trainer_state.json").is_file():
-            raise UsageError(
-                f"{wanted} is no whole checkpoint: it has no trainer_state.json", hint="give another, or last"
-            )
-        return wanted
-    # The state is written last: a checkpoint without it was cut off when the training was killed.
-    folders = [path.parent for path in Path(settings.output_dir).glob("checkpoint-*/trainer_state.json")]
-    numbered = [(int(path.name[11:]), path) for path in folders if re.fullmatch(r"checkpoint-\d+", path.name)]
-    if not numbered:
-        raise UsageError(f"{settings.output_dir} has no whole checkpoint", hint="train with --save-steps first")
-    return str(max(numbered)[1])

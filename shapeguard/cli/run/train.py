@@ -59,6 +59,7 @@ def command(**options: Any) -> int:
     A short last batch is filled with masked rows: no row is lost, no shape is added. So it is in evaluation.
     """
     from shapeguard.run.prompts import rows_of
+    from shapeguard.run.training_checks import check
 
     traced = Traced(**{name: options.pop(name) for name in Traced.__slots__})
     settings = Train(**options)
@@ -67,6 +68,7 @@ def command(**options: Any) -> int:
     for file in (settings.train_file, settings.eval_file):
         if file and next(rows_of(file), None) is None:
             raise UsageError(f"{file} holds no rows", hint="give a file with a row a line")
+    check(settings)
     with scratch_folder() as scratch:
         return start(settings, traced, warmup_steps=_warmup(settings), scratch=Path(scratch))
 
