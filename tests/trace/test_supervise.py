@@ -121,8 +121,18 @@ def test_a_module_and_a_command_are_traced_like_a_script(tmp_path: Path) -> None
             "error: cannot make the run folder train.py/run: Not a directory\nhint: give another with --run-dir\n",
         ),
         (
-            ("--fail-on", "new", "train.py"),
-            "error: --fail-on new compares with a lock, and there is none yet\nhint: use --fail-on after-warmup\n",
+            ("--world", "tp=2,fsdp", "train.py"),
+            "error: --world tp=2,fsdp: no sizes\nhint: write --world tp=2,fsdp=2, or the number of ranks\n",
+        ),
+        (("--world", "tp=2", "--rank", "2", "train.py"), "error: --rank 2: the world has 2 ranks\nhint: give 0 to 1\n"),
+        (
+            ("--rank", "1", "train.py"),
+            "error: --rank names a rank of a simulated world\nhint: add --world, such as --world tp=2,fsdp=2\n",
+        ),
+        (
+            ("--world", "4", "--", "python", "-m", "torch.distributed.run", "train.py"),
+            "error: --world runs a rank without a launcher, and the command is `torch.distributed.run`\n"
+            "hint: give the script itself, or leave out --world to start all ranks\n",
         ),
     ],
 )

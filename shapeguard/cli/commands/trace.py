@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shapeguard.cli.limits import LIMITS, find_lock, passed
 from shapeguard.cli.options import current_output, emit, run_options
 from shapeguard.core.errors import ShapeguardError, UsageError
 
 if TYPE_CHECKING:
-    from shapeguard.runs.summary import Summary
     from shapeguard.trace.world import World
 
 _WORDS = "shapeguard.trace.words"
@@ -103,8 +103,9 @@ def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option("--no-cache", is_flag=True, help="Do not keep what was seen in the graph cache.")
 @click.option(
     "--fail-on",
-    type=click.Choice(["new", "after-warmup", "any"]),
-    help="Exit 1 if the program succeeded and a region compiled: after warm-up, or at all.",
+    type=click.Choice(LIMITS),
+    help="Exit 1 if the program succeeded and a region compiled that the lock does not have (without a lock: "
+    "after warm-up), after warm-up, or at all. Ranks that diverge are over every limit.",
 )
 @run_options
 @click.pass_context
@@ -129,24 +130,24 @@ def command(
     from shapeguard.trace.settings import Settings
     from shapeguard.trace.supervise import trace
 
-    if fail_on == "new":
-        raise UsageError("--fail-on new compares with a lock, and there is none yet", hint="use --fail-on after-warmup")
     if settings["device"] == "cpu":
         raise UsageError("--device cpu compiles nothing for Neuron: there is nothing to trace", hint="use --device sim")
     wanted = program(ctx.meta[_WORDS])
+    lock = find_lock(fail_on)
     simulated = _world(world, rank)
     traced = trace(wanted, Settings(**settings), run_dir=run_dir, world=simulated, say=_say)  # type: ignore[arg-type]
     # After the run: what the cache knows never changes a count.
     if not no_cache and (note := remember(traced.folder, os.environ)):
         _say(note)
-    code = traced.exit_code or _verdict(traced.summary, fail_on)
+    reason = passed(fail_on, traced.summary, lock)
+    code = traced.exit_code or int(bool(reason))
     try:
         emit(report(traced.summary, folder=_shown(traced.folder)), current_output())
     except (ShapeguardError, OSError) as error:
         _say(f"error: {error}")
         return code or 2
     if code and not traced.exit_code:
-        _say(f"exit {code}: --fail-on {fail_on}")
+        _say(f"exit {code}: --fail-on {fail_on}: {reason}")
     return code
 
 
@@ -160,16 +161,6 @@ def _world(sizes: str | None, ranks: str | None) -> World | None:
             )
         return None
     return world(sizes, ranks if ranks is not None else "0")
-
-
-def _verdict(summary: Summary, fail_on: str | None) -> int:
-    """Give 1 where a limit was asked for and passed."""
-    totals = summary.totals
-    if fail_on == "any":
-        return int(totals.regions > 0 or summary.divergence is not None)
-    if fail_on == "after-warmup":
-        return int(totals.late_regions > 0 or summary.divergence is not None)
-    return 0
 
 
 def _shown(folder: Path) -> str:

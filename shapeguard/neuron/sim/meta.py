@@ -13,12 +13,16 @@ from typing import Any
 import torch
 
 from shapeguard.neuron.sim.device import Device
+from shapeguard.neuron.sim.shapes import Shapes
 from shapeguard.neuron.sim.storage import Tensor
+from shapeguard.neuron.sim.torch_private import direct
 
 Op = torch._ops.OpOverload
 
 MAX_KEPT = 16384
 """Elements of the largest tensor of whole numbers that keeps its values."""
+_MAX_BYTES_KEPT = 2**24
+"""The same for bytes: ranks send each other objects as such tensors."""
 _MAX_ZEROS = 4_000_000
 """Elements of unknown input that are taken as zeros to find the value of a small result."""
 _WHOLE = frozenset({torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
@@ -30,7 +34,7 @@ _VALUE_SHAPES = frozenset(
 
 def keeps_values(dtype: torch.dtype, numel: int) -> bool:
     """Tell whether a tensor of that kind keeps its values under `--inner meta`."""
-    return dtype in _WHOLE and numel <= MAX_KEPT
+    return dtype in _WHOLE and numel <= (_MAX_BYTES_KEPT if dtype is torch.uint8 else MAX_KEPT)
 
 
 def settle(value: Any) -> Any:
@@ -48,7 +52,25 @@ def _blank(value: Tensor) -> Tensor:
 
 def runner(device: Device, op: Op) -> Callable[..., Any]:
     """Give what runs the overload on inner tensors: itself, or by the rules above."""
-    return _MetaRunner(device, op).run if device.is_meta else op
+    return _MetaRunner(device, op).run if device.is_meta else direct(op)
+
+
+def remembering(device: Device, op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function that computes the overload on inner tensors, without the work where there are no values."""
+    if not device.is_meta:
+        return function
+    shapes = Shapes(op)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        key = shapes.key(args, kwargs)
+        if key is not None and key in shapes.known:
+            return shapes.recall(key, args)
+        result = function(*args, **kwargs)
+        if key is not None:
+            shapes.learn(key, result, args)
+        return result
+
+    return run
 
 
 class _MetaRunner:
@@ -64,9 +86,10 @@ class _MetaRunner:
         arguments = op._schema.arguments
         self.written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
         self.written_names = {arguments[i].name for i in self.written}
+        self.run = remembering(device, op, self._run)
+        """Runs it; results that keep values are on the CPU, all others on `meta`."""
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it; results that keep values are on the CPU, all others on `meta`."""
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         places = set(_places((*args, *kwargs.values())))
         if not places:
             return self._make(args, kwargs)
