@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shapeguard.runs.breaks import OTHER, READ, SHAPE, kind_of
 from shapeguard.runs.owners import Place, is_batch_dim
 from shapeguard.runs.series import describe, whole
 from shapeguard.runs.tracks import Track
+from shapeguard.runs.values import Break
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,13 @@ class Remedy:
     rules: tuple[str, ...] = ()
 
 
+SAME_GRAPH = Remedy(
+    pattern="Dynamo compiled again, to a graph that was known",
+    advice="nothing to mend: Neuron compiles nothing new for it",
+)
+_EACH_BUCKET = "each bucket is one graph, which is as it should be: warm all of them up before the run"
+
+
 def remedy(track: Track, place: Place) -> Remedy:
     """Give what to do about a track."""
     if track.kind == "shape":
@@ -26,6 +35,10 @@ def remedy(track: Track, place: Place) -> Remedy:
         return _value(track)
     if track.kind == "mode":
         return _mode(track)
+    if track.kind == "layout":
+        return _layout(track)
+    if track.origin is not None:
+        return _break(track.origin)
     pattern, advice = _OTHERS.get(track.kind, _OTHERS["guard"])
     rules = ("SG401",) if track.kind == "dynamic" else ()
     return Remedy(pattern=pattern or describe(track.values), advice=advice, rules=rules)
@@ -37,7 +50,6 @@ _OTHERS = {
         "leave out mark_dynamic and dynamic=True, and pad to fixed sizes",
     ),
     "dtype": ("", "cast every input to one dtype before the call"),
-    "layout": ("", "give the input one memory layout: call `.contiguous()` before the call, or cut it the same way"),
     "device": ("", "keep this input on one device in every call"),
     "limit": (
         "Dynamo's recompile limit was reached: from there it runs eagerly",
@@ -47,7 +59,53 @@ _OTHERS = {
 }
 
 
+def _layout(track: Track) -> Remedy:
+    words = list(dict.fromkeys(layout_words(str(value)) for value in track.values))
+    pattern = f"{', then '.join(words)}" if len(words) in (2, 3) else f"{len(track.values)} layouts, such as {words[0]}"
+    advice = "give the input one memory layout: call `.contiguous()` before the call, or cut it the same way"
+    return Remedy(pattern=pattern, advice=advice)
+
+
+def layout_words(layout: str) -> str:
+    """Say a memory layout: `permuted (1, 0)` is transposed, `slice (4, 320, …)` a slice of a larger tensor."""
+    first = layout.split(", slice")[0].split(", permuted")[0]
+    if first == "permuted (1, 0)":
+        return "transposed"
+    return "a slice of a larger tensor" if first.startswith("slice") else first
+
+
+def _break(origin: Break) -> Remedy:
+    reason = origin.reason or "an operation that Dynamo cannot take into a graph"
+    kind = kind_of(origin.reason)
+    where = (
+        "breaks the graph inside a loop, so the whole function runs eagerly" if origin.is_loop else "breaks the graph"
+    )
+    advice, rules = _BREAKS[kind]
+    return Remedy(pattern=f"{where}: {_BREAK_WORDS.get(kind) or reason}", advice=advice, rules=rules)
+
+
+_BREAK_WORDS = {
+    READ: "a value of a tensor is read on the host (`.item()`, `int(…)`, `if tensor:`)",
+    SHAPE: "a size there depends on values",
+}
+_BREAKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    READ: (
+        "keep the value on the device (torch.where in place of `if`), or read it after the compiled call",
+        ("SG502",),
+    ),
+    SHAPE: ("keep the size: use the mask itself (torch.where, or multiply by it) instead of cutting by it", ("SG501",)),
+    OTHER: ("move this call out of the compiled function: every piece is a region of its own", ()),
+}
+
+
 def _shape(track: Track, place: Place) -> Remedy:
+    if place.role == "cut":
+        advice = _BREAKS[SHAPE][0]
+        pattern = f"{describe(track.values)}: cut to a size that depends on values"
+        return Remedy(pattern=pattern, advice=advice, rules=("SG501",))
+    if place.buckets:
+        pattern = f"{len(track.values)} lengths that come again and again: buckets"
+        return Remedy(pattern=pattern, advice=f"{_EACH_BUCKET}, or choose fewer (`shapeguard plan`)")
     if is_batch_dim(track):
         return _batch(track, place)
     pattern = describe(track.values, noun="lengths")
@@ -55,7 +113,7 @@ def _shape(track: Track, place: Place) -> Remedy:
         return Remedy(
             pattern=describe(track.values), advice="resize every picture to one size before the model sees it"
         )
-    if pattern.startswith("grows") and not place.role:
+    if pattern.startswith("grows") and place.role in ("", "move"):
         advice = "pad it to one fixed length; a buffer is allocated once at its full length and written into"
         return Remedy(pattern=pattern, advice=advice)
     if place.role == "tokenize":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shapeguard.runs.advice import remedy
+from shapeguard.core.events import Outcome
+from shapeguard.runs.advice import SAME_GRAPH, remedy
+from shapeguard.runs.breaks import broken
 from shapeguard.runs.eager import eager_tracks
 from shapeguard.runs.families import Family
-from shapeguard.runs.owners import Batches, place
+from shapeguard.runs.owners import Batches, Cuts, Place, place
 from shapeguard.runs.series import Value
 from shapeguard.runs.steady import Again
 from shapeguard.runs.totals import late
@@ -47,6 +49,10 @@ class Cause:
     rules: tuple[str, ...]
     advice: str
     guard: str = ""
+    overlap: int = 0
+    """Of its regions, those that a cause before it counts too: two things changed at once."""
+    regions: tuple[int, ...] = ()
+    """Numbers of its regions in their process; not told, it serves to count overlaps."""
 
     def plain(self) -> dict[str, object]:
         """Give it as JSON."""
@@ -58,6 +64,7 @@ class Cause:
             "values": list(self.values[:MOST_VALUES]),
             "num_values": len(self.values),
             "count": self.count,
+            "overlap": self.overlap,
             "eager": self.eager,
             "ops": [{"op": op, "signatures": num} for op, num in self.ops],
             "phases": list(self.phases),
@@ -89,11 +96,14 @@ class Explained:
 def explain(process: Process) -> Explained:
     """Give the causes of one process, regions first, the most frequent first."""
     followed: Followed = follow(process.compiles)
+    regions = (compile for compile in process.compiles if compile.kind == "region")
+    followed.tracks = broken(followed.tracks, regions, process.breaks, followed.labels)
     own, found = eager_tracks(process, followed.tracks)
-    batches = Batches(process.batches)
-    causes = [_cause(track, batches) for track in (*followed.tracks, *own)]
+    batches, cuts = Batches(process.batches), Cuts(process.compiles)
+    known = _known_graphs(process)
+    causes = [_cause(track, place(track, batches, cuts), known) for track in (*followed.tracks, *own)]
     return Explained(
-        causes=tuple(_ordered(causes)),
+        causes=tuple(_overlapping(_ordered(causes))),
         labels=followed.labels,
         families=tuple(found),
         again=_again(process, followed, own),
@@ -108,8 +118,44 @@ def _again(process: Process, followed: Followed, own: Sequence[Track]) -> Again:
     )
 
 
+def _known_graphs(process: Process) -> frozenset[int]:
+    """Give the regions whose graphs all were known: Dynamo compiled them again, Neuron has nothing to compile."""
+    outcomes: dict[int, set[str]] = {}
+    for compile in process.compiles:
+        if compile.is_graph:
+            outcomes.setdefault(compile.region, set()).add(compile.outcome)
+    return frozenset(region for region, seen in outcomes.items() if seen == {Outcome.SHARED})
+
+
+def _overlapping(causes: Iterable[Cause]) -> Iterable[Cause]:
+    counted: set[int] = set()
+    for cause in causes:
+        if cause.kind != "limit":
+            cause = replace(cause, overlap=len(counted & set(cause.regions)))
+            counted.update(cause.regions)
+        yield cause
+
+
+def together(processes: Sequence[Sequence[Cause]]) -> tuple[Cause, ...]:
+    """Join the causes of the processes of one rank: the same one, met by several, is one with all their counts."""
+    return _merged(processes, _added)
+
+
+def _added(known: Cause, other: Cause) -> Cause:
+    return replace(
+        _joined(known, other),
+        count=known.count + other.count,
+        eager=known.eager + other.eager,
+        overlap=known.overlap + other.overlap,
+    )
+
+
 def merge(ranks: Sequence[Sequence[Cause]]) -> tuple[Cause, ...]:
     """Join the causes of the ranks: the same input at the same line is one cause, however many ranks met it."""
+    return _merged(ranks, _joined)
+
+
+def _merged(ranks: Sequence[Sequence[Cause]], join: Callable[[Cause, Cause], Cause]) -> tuple[Cause, ...]:
     merged: dict[tuple[object, ...], Cause] = {}
     for causes in ranks:
         seen: Counter[tuple[object, ...]] = Counter()
@@ -118,7 +164,7 @@ def merge(ranks: Sequence[Sequence[Cause]]) -> tuple[Cause, ...]:
             key = (*name, seen[name])
             seen[name] += 1
             known = merged.get(key)
-            merged[key] = cause if known is None else _joined(known, cause)
+            merged[key] = cause if known is None else join(known, cause)
     return tuple(_ordered(merged.values()))
 
 
@@ -137,10 +183,12 @@ def _ordered(causes: Iterable[Cause]) -> list[Cause]:
     return sorted(causes, key=lambda cause: (cause.kind == "limit", -cause.count, -cause.eager))
 
 
-def _cause(track: Track, batches: Batches) -> Cause:
-    where = place(track, batches)
-    what = remedy(track, where)
+def _cause(track: Track, where: Place, known: frozenset[int]) -> Cause:
+    is_known = track.kind == "guard" and all(event.region in known for event in track.events)
+    what = SAME_GRAPH if is_known else remedy(track, where)
     events = (*track.events, *track.eager)
+    steps = [event.step for event in events] or [track.origin.step if track.origin else 0]
+    phases = [event.phase for event in events] or [track.origin.phase if track.origin else ""]
     ops = Counter(event.name for event in track.eager)
     name = track.at.path
     return Cause(
@@ -152,13 +200,14 @@ def _cause(track: Track, batches: Batches) -> Cause:
         count=len(track.events),
         eager=len({event.key or event.n for event in track.eager}),
         ops=tuple(sorted(ops.items(), key=lambda item: (-item[1], item[0]))),
-        phases=tuple(dict.fromkeys(event.phase for event in events if event.phase)),
-        first_step=min(event.step for event in events),
-        last_step=max(event.step for event in events),
+        phases=tuple(dict.fromkeys(phase for phase in phases if phase)),
+        first_step=min(steps),
+        last_step=max(steps),
         site=where.site,
         role=where.role,
         pattern=what.pattern,
         rules=what.rules,
         advice=what.advice,
         guard=track.detail if track.kind == "guard" else "",
+        regions=tuple(event.region for event in track.events),
     )

@@ -23,7 +23,32 @@ def eager_tracks(process: Process, regions: Sequence[Track]) -> tuple[list[Track
             home.append(family)
     share = _again(process.compiles, found)
     tracks = [_track(group) for group in groups if _matters(group, process.warmup_steps) and _is_again(group, share)]
-    return sorted(tracks, key=lambda track: track.first.n), found
+    tracks.sort(key=lambda track: track.first.n)
+    _take_the_rest(process.compiles, [*regions, *tracks])
+    return tracks, found
+
+
+def _take_the_rest(compiles: Iterable[Compile], tracks: Sequence[Track]) -> None:
+    """Count what came again at a step with a new size to that size: slices and layouts that follow it have no one size.
+
+    Only where a single track has a new value at the step, and only calls that were seen at an earlier step.
+    """
+    taken = {event.n for track in tracks for event in track.eager}
+    by_step: dict[int, list[Track]] = {}
+    for track in tracks:
+        if track.kind == "shape" and not track.grows:
+            for step in {event.step for event in (*track.events, *track.eager)}:
+                by_step.setdefault(step, []).append(track)
+    if not by_step:
+        return
+    first: dict[object, int] = {}
+    for compile in compiles:
+        if compile.is_eager:
+            call = (compile.name, compile.file_line, compile.instance, len(compile.inputs))
+            began = first.setdefault(call, compile.step)
+            owners = by_step.get(compile.step, ())
+            if compile.n not in taken and began < compile.step and len(owners) == 1:
+                owners[0].eager.append(compile)
 
 
 def _joined(family: Family, regions: Sequence[Track]) -> bool:
@@ -40,13 +65,29 @@ def _joined(family: Family, regions: Sequence[Track]) -> bool:
 
 def _belongs(family: Family, lead: Family) -> bool:
     line, here = family.events[1].file_line, lead.events[1].file_line
-    # Operators of a backward have no line: autograd calls them from a thread of its own.
+    if family.grows and lead.grows and line == here and family.at.kind == lead.at.kind:
+        return family.of_cache == lead.of_cache
+    if (
+        family.grows == 0
+        and family.at.kind == lead.at.kind == "shape"
+        and family.steps == lead.steps
+        and set(family.seen) == set(lead.seen)
+    ):
+        return True
+    is_part = len(family.seen) > 2 and family.seen.keys() <= lead.seen.keys()
+    if is_part and line == here and not family.grows and not lead.grows:
+        # What `generate()` does before its first forward still counts with the step before.
+        return True
+    # Operators of a backward may have no line: autograd calls them from a thread of its own.
     if line not in (here, ("", 0)) and here != ("", 0):
         return False
     if not family.steps <= lead.steps and set(family.seen) != set(lead.seen):
         return False
     if family.grows and lead.grows:
         return family.of_cache == lead.of_cache
+    if lead.grows and whole(family.values) is not None and set(family.seen) - set(lead.seen):
+        # Something compiles at every step of what grows: other sizes that come at some of them have their own reason.
+        return False
     # A rate that changes each step is a reason of its own; a size that a constant repeats is not.
     return family.at.kind == lead.at.kind or (family.at.kind == "value" and whole(family.values) is not None)
 

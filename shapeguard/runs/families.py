@@ -72,7 +72,8 @@ def _by_call(compiles: Iterable[Compile]) -> dict[tuple[object, ...], list[Compi
     for compile in compiles:
         if compile.is_eager:
             types = tuple((row.dtype, len(row.shape)) for row in compile.inputs)
-            groups.setdefault((compile.name, compile.file_line, types), []).append(compile)
+            # Two models of one class take other sizes, and neither compiles again for that.
+            groups.setdefault((compile.name, compile.file_line, compile.instance, types), []).append(compile)
     return groups
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shapeguard.runs.compare import number
+from shapeguard.runs.series import common_multiple, whole
 from shapeguard.runs.tracks import Track
 from shapeguard.runs.values import Batch, Compile, Site
 
 BATCH_ROLES = ("loader", "collate")
 LENGTH_ROLES = ("collate", "tokenize", "loader")
+CUTS = ("index.Tensor", "masked_select", "nonzero", "_unique2", "unique_dim", "unique_consecutive")
+"""Operators whose result has as many rows as the values say."""
+_MOST_BUCKETS = 16
 _ENOUGH = 20
 """Batches of one size that are looked at."""
 
@@ -21,20 +26,24 @@ class Place:
 
     site: Site | None
     role: str = ""
-    """The owner's role; empty where it is the line that met the shape."""
+    """The owner's role; empty where it is the line that met the shape. "cut" is a size that depends on values."""
     roles: frozenset[str] = field(default_factory=frozenset)
     """All roles that were seen."""
     last_batch: bool = False
     """The sizes after the first came with the last, short batch of a loader."""
+    buckets: bool = False
+    """The sizes are few, and each came again and again."""
 
 
 class Batches:
     """The batches of a process, by the sizes in them."""
 
-    def __init__(self, batches: Iterable[Batch]) -> None:
+    def __init__(self, batches: Mapping[Batch, int]) -> None:
         self._by_size: dict[tuple[int, int | str], list[Batch]] = {}
-        for batch in batches:
+        self._times: Counter[tuple[int, int | str]] = Counter()
+        for batch, times in batches.items():
             for place in {(dim, size) for _, shape in batch.shapes for dim, size in enumerate(shape)}:
+                self._times[place] += times
                 found = self._by_size.setdefault(place, [])
                 if len(found) < _ENOUGH:
                     found.append(batch)
@@ -46,14 +55,52 @@ class Batches:
         hits = [self._by_size.get((track.at.dim, value), []) for value in track.values[1:]]
         return [batch for found in hits for batch in found] if all(hits) else []
 
+    def are_buckets(self, track: Track) -> bool:
+        """Whether the sizes are few and round, and each came in several batches: fixed lengths, not the longest row."""
+        sizes = whole(track.values)
+        if track.at.dim in (None, 0) or sizes is None or not 2 <= len(sizes) <= _MOST_BUCKETS:
+            return False
+        # The largest may be the model's limit, which is not always round.
+        if not common_multiple(sorted(sizes)[:-1] if len(sizes) > 2 else sizes):
+            return False
+        times = [self._times.get((track.at.dim, size), 0) for size in sizes]
+        return sum(times) >= 3 * len(sizes) and sum(count > 1 for count in times) >= len(sizes) - 1
 
-def place(track: Track, batches: Batches) -> Place:
+
+class Cuts:
+    """Lines that cut a tensor to a size that depends on values, by the sizes they gave."""
+
+    def __init__(self, compiles: Iterable[Compile]) -> None:
+        self._by_size: dict[int | str, set[Site]] = {}
+        for compile in compiles:
+            if compile.name in CUTS and compile.site is not None:
+                for size in (number(value) for path, value in compile.constants if path == "count"):
+                    self._by_size.setdefault(size, set()).add(compile.site)
+
+    def line(self, track: Track) -> Site | None:
+        """Give the line that made all of a track's sizes."""
+        if len(self._by_size) < 2 or len(track.values) < 2:
+            return None
+        lines = [self._by_size.get(value, set()) for value in track.values]
+        shared = set.intersection(*lines)
+        return min(shared) if shared else None
+
+
+def place(track: Track, batches: Batches, cuts: Cuts) -> Place:
     """Give the line that owns a track's change."""
     events = track.events or track.eager
+    if track.origin is not None:
+        return Place(site=track.origin.site)
     own = _common(event.site for event in events) or _common(event.code for event in events)
+    owners = _owners(events, track.at.path)
+    if track.kind == "dynamic" and owners.get("dynamic"):
+        return Place(site=owners["dynamic"].most_common(1)[0][0], role="dynamic")
+    if track.kind in ("dtype", "device") and owners.get("move"):
+        return Place(site=owners["move"].most_common(1)[0][0], role="move")
     if track.kind != "shape":
         return Place(site=own)
-    owners = _owners(events)
+    if cut := cuts.line(track):
+        return Place(site=cut, role="cut")
     matching = batches.matching(track)
     for batch in matching:
         owners.setdefault("collate", Counter()).update(filter(None, [batch.site]))
@@ -64,6 +111,7 @@ def place(track: Track, batches: Batches) -> Place:
         role=role,
         roles=frozenset(role for role, sites in owners.items() if sites),
         last_batch=bool(matching) and all(batch.last for batch in matching),
+        buckets=batches.are_buckets(track),
     )
 
 
@@ -76,14 +124,16 @@ def _wanted(track: Track) -> tuple[str, ...]:
     if track.first.phase == "generate":
         # A size that grows with every step is owned by the move; prompts of many lengths by what tokenizes them.
         return ("move", "tokenize") if track.grows and track.detail != "cache" else ("tokenize",)
-    return BATCH_ROLES if is_batch_dim(track) else LENGTH_ROLES
+    return (*(BATCH_ROLES if is_batch_dim(track) else LENGTH_ROLES), "move")
 
 
-def _owners(events: Sequence[Compile]) -> dict[str, Counter[Site]]:
+def _owners(events: Sequence[Compile], path: str) -> dict[str, Counter[Site]]:
+    """Count the lines by role; of the moves those of the input in question."""
     found: dict[str, Counter[Site]] = {}
     for event in events:
         for owner in event.owners:
-            found.setdefault(owner.role, Counter())[owner.site] += 1
+            if not owner.path or owner.path == path:
+                found.setdefault(owner.role, Counter())[owner.site] += 1
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ from shapeguard.runs.summary import Summary
 from shapeguard.runs.values import Input, Site
 
 MOST_ROWS = 12
+_NUMBER = re.compile(r"^\d+/\d+: ")
+"""How Dynamo numbers the graph whose guard failed."""
 
 
 def views(summary: Summary, by: str) -> list[Text | Table]:
@@ -51,7 +54,14 @@ def _cause(number: int, cause: Cause) -> Iterable[str]:
     yield f"     → {cause.advice}{codes}"
 
 
-_ROLES = {"collate": "makes the batch", "tokenize": "tokenizes", "loader": "makes the loader", "move": "moves it"}
+_ROLES = {
+    "collate": "makes the batch",
+    "tokenize": "tokenizes",
+    "loader": "makes the loader",
+    "move": "moves it to the device",
+    "cut": "cuts by values",
+    "dynamic": "marks it dynamic",
+}
 
 
 def cost(cause: Cause) -> str:
@@ -61,9 +71,11 @@ def cost(cause: Cause) -> str:
         parts = [f"{cause.count} region{'s' if cause.count != 1 else ''} not compiled"]
     if cause.kind == "limit":
         parts = [f"{cause.count} code object{'s' if cause.count != 1 else ''} from step {cause.first_step} on"]
+    if cause.overlap and parts:
+        parts[0] += f" ({cause.overlap} of them counted above too)"
     if cause.eager:
         parts.append(f"{cause.eager} more eager signature{'s' if cause.eager != 1 else ''}")
-    return ", ".join(parts)
+    return ", ".join(parts) or "nothing compiled"
 
 
 def what(cause: Cause) -> str:
@@ -71,13 +83,15 @@ def what(cause: Cause) -> str:
     if cause.kind == "limit":
         return f"{cause.pattern} ({cause.values[0]} graphs)"
     if cause.kind == "guard":
-        return f"{cause.pattern}: {cause.guard}"
-    if cause.kind == "mode":
+        return f"{cause.pattern}: {_NUMBER.sub('', cause.guard)}"
+    if cause.kind in ("mode", "break"):
         return cause.pattern
+    if cause.kind == "layout":
+        return f"{_operators(cause)}{cause.input} layout: {cause.pattern}{_also(cause)}"
     if cause.kind == "dynamic":
         return f"{cause.input} dim {cause.dim} is {cause.pattern}"
     dim = f" dim {cause.dim}" if cause.dim is not None else ""
-    kind = f" {cause.kind}" if cause.kind in ("dtype", "layout", "device") else ""
+    kind = f" {cause.kind}" if cause.kind in ("dtype", "device") else ""
     return f"{_operators(cause)}{cause.input}{dim}{kind} = {_values(cause)}{_also(cause)}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from shapeguard.core.events import Outcome
 from shapeguard.runs.compare import ALWAYS_GUARDED, Change, Position, changes, nearest, value_at
 from shapeguard.runs.guards import from_guard, is_another_object
-from shapeguard.runs.values import DYNAMIC, Compile
+from shapeguard.runs.values import DYNAMIC, Break, Compile
 
 Value = int | str
 Modes = tuple[tuple[str, str], ...]
@@ -33,6 +33,8 @@ class Track:
     """By how much it grows each step of eager operators, over several calls too; 0 where it doesn't."""
     detail: str = ""
     """A guard's text, where nothing else is known; "cache" where the size runs through keys and values."""
+    origin: Break | None = None
+    """The break that it stands for."""
 
     @property
     def steps(self) -> frozenset[int]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from types import CodeType
+import sys
+import weakref
+from collections.abc import Iterable
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -17,13 +21,24 @@ def watch(recorder: Recorder) -> None:
     from torch.utils.data import dataloader
 
     plain_init = dataloader.DataLoader.__init__
+    plain_iter = dataloader.DataLoader.__iter__
     plain_next = dataloader._BaseDataLoaderIter.__next__
+    made: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @functools.wraps(plain_init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         plain_init(self, *args, **kwargs)
         # Not with `setattr`: the loader guards its attributes.
-        self.__dict__["_shapeguard_site"] = recorder.site()
+        self.__dict__["_shapeguard_site"] = _made_from(self, made) or recorder.site()
+        made.add(self)
+
+    @functools.wraps(plain_iter)
+    def __iter__(self: Any) -> Any:  # noqa: N807
+        iterator: Any = plain_iter(self)
+        with contextlib.suppress(AttributeError):
+            iterator._shapeguard_loader = self.__dict__.get("_shapeguard_site")
+            _watch_rows(iterator)
+        return iterator
 
     def __next__(self: Any) -> Any:  # noqa: N807
         batch = plain_next(self)
@@ -31,12 +46,59 @@ def watch(recorder: Recorder) -> None:
         return batch
 
     dataloader.DataLoader.__init__ = __init__  # type: ignore[method-assign]
+    dataloader.DataLoader.__iter__ = __iter__  # type: ignore[method-assign]
     dataloader._BaseDataLoaderIter.__next__ = __next__  # type: ignore[method-assign]
+
+
+def _made_from(loader: Any, made: Iterable[Any]) -> Any:
+    """Give the line of the user's loader that a library made this one from, as `accelerator.prepare` does."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("torch."):
+        frame = frame.f_back
+    if frame is None or not str(frame.f_globals.get("__name__", "")).startswith("accelerate."):
+        return None
+    same = [each for each in made if each.dataset is loader.dataset and each.collate_fn is loader.collate_fn]
+    sites = {str(site): site for site in (each.__dict__.get("_shapeguard_site") for each in same) if site}
+    return next(iter(sites.values())) if len(sites) == 1 else None
+
+
+def _watch_rows(iterator: Any) -> None:
+    """Have the lengths of the rows noted before they are padded; where workers collate, only a mask tells them."""
+    fetcher = getattr(iterator, "_dataset_fetcher", None)
+    if fetcher is None or hasattr(iterator, "_shapeguard_rows"):
+        return
+    plain = fetcher.collate_fn
+    iterator._shapeguard_rows = []
+
+    @functools.wraps(plain, updated=())
+    def collate(rows: Any) -> Any:
+        iterator._shapeguard_rows = _lengths(rows)
+        return plain(rows)
+
+    fetcher.collate_fn = collate
+
+
+def _lengths(rows: Any) -> list[int]:
+    """Give the length of every row of token ids; none where one has no length of its own."""
+    if not isinstance(rows, (list, tuple)):
+        return []
+    found = [_length(row) for row in rows]
+    return [length for length in found if length is not None] if None not in found else []
+
+
+def _length(row: Any) -> int | None:
+    if hasattr(row, "keys") and "input_ids" in row:
+        row = row["input_ids"]
+    if isinstance(row, (list, tuple)) and row and isinstance(row[0], torch.Tensor):
+        row = row[0]
+    if isinstance(row, torch.Tensor):
+        return int(row.shape[0]) if row.dim() == 1 and not row.is_floating_point() else None
+    return len(row) if isinstance(row, (list, tuple)) and (not row or isinstance(row[0], int)) else None
 
 
 def _note(recorder: Recorder, iterator: Any, batch: Any) -> None:
     collator = _site_of(recorder, iterator._collate_fn)
-    loader = _loader_site(iterator)
+    loader = getattr(iterator, "_shapeguard_loader", None)
     owners = []
     if collator:
         owners.append({"role": "collate", **collator})
@@ -46,6 +108,8 @@ def _note(recorder: Recorder, iterator: Any, batch: Any) -> None:
     shapes = {name: list(value.shape) for name, value in _tensors(batch).items()}
     if shapes:
         facts = {"shapes": shapes, "last": _is_short(iterator, shapes), **_tokens(batch)}
+        if rows := facts.pop("rows", None) or getattr(iterator, "_shapeguard_rows", None):
+            facts["rows"] = rows
         recorder.emit({"type": "batch", "site": collator, "loader": loader, **facts})
 
 
@@ -54,17 +118,6 @@ def _is_short(iterator: Any, shapes: dict[str, list[int]]) -> bool:
     wanted = getattr(iterator._index_sampler, "batch_size", None)
     first = next(iter(shapes.values()))
     return isinstance(wanted, int) and bool(first) and first[0] < wanted
-
-
-def _loader_site(iterator: Any) -> Any:
-    # The iterator keeps the data set and not the loader, so the loader's line is looked up by what they share.
-    import gc
-
-    if not hasattr(iterator, "_shapeguard_loader"):
-        owners = [each for each in gc.get_referrers(iterator._dataset) if isinstance(each, dict)]
-        sites = [each.get("_shapeguard_site") for each in owners if each.get("_shapeguard_site")]
-        iterator._shapeguard_loader = sites[0] if sites else None
-    return iterator._shapeguard_loader
 
 
 def _site_of(recorder: Recorder, function: Any) -> dict[str, Any] | None:
@@ -94,10 +147,13 @@ def _tensors(batch: Any) -> dict[str, torch.Tensor]:
     return {}
 
 
-def _tokens(batch: Any) -> dict[str, int]:
-    """Give real and padded tokens where the batch has an attention mask on the host."""
+def _tokens(batch: Any) -> dict[str, Any]:
+    """Give real and padded tokens, and the real length of each row, where the batch has an attention mask on the host.
+
+    Ids that are counted but padding (a mask of ones) are not told apart: only the mask says what is real.
+    """
     mask = _tensors(batch).get("attention_mask")
     if mask is None or not mask.is_cpu or mask.dim() != 2:
         return {}
-    real = int(mask.count_nonzero())
-    return {"real": real, "padded": mask.numel() - real}
+    rows = [int(length) for length in mask.count_nonzero(dim=1).tolist()]
+    return {"real": sum(rows), "padded": mask.numel() - sum(rows), "rows": rows}

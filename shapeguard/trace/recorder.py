@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +13,13 @@ from typing import Any
 
 from shapeguard.core import events
 from shapeguard.trace.sites import Sites
+from shapeguard.trace.sources import made_at
 
+_MARKS = ("mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "compile(dynamic=True)")
+"""Calls that make a size dynamic."""
+_PIECE = re.compile(r"torch_dynamo_resume_in_(\w+?)_at_\d+")
+"""How Dynamo names what comes after a break."""
+_NUMBER = re.compile(r" == -?(?:\d[\d.e+-]*|inf|nan)$")
 TRAIN, EVAL, GENERATE = "train", "eval", "generate"
 
 
@@ -34,6 +41,10 @@ class Recorder:
         """Class of the model whose forward runs or ran last."""
         self.model_facts: Mapping[str, Any] = {}
         """Digest of its configuration, size of its tensor parallelism."""
+        self.instance = 0
+        """Which model that is, from 1 in the order of first forwards: two of one class are two."""
+        self.reads: set[tuple[str, str]] = set()
+        """Functions, by file and name, that read values of tensors: what is baked into their pieces stays unsaid."""
         self.on_region: Callable[[bool | None], None] = lambda is_training: None
         self._start = dict(start)
         self._file = -1
@@ -78,13 +89,18 @@ class Recorder:
             code = event.pop("code_object", None)
             if isinstance(code, CodeType):
                 event["code"] = self._code(code)
+                self._hide_values(event)
             stack = self.sites.stack()
             owners = [*event.pop("origins", []), *self.owners]
             if stack:
                 # A move on the line itself tells nothing new.
                 here = (stack[-1]["file"], stack[-1]["line"])
                 owners = [each for each in owners if each["role"] != "move" or (each["file"], each["line"]) != here]
+            if event.get("outcome") == events.Outcome.FAILED and (marked := made_at(self.sites, *_MARKS)):
+                owners.append({"role": "dynamic", **marked})
             event.update(n=self._count, stack=stack, model=self.model, **self.model_facts)
+            if event["kind"] == "eager" and self.instance:
+                event["instance"] = self.instance
             if owners:
                 event["owners"] = owners
             if stack:
@@ -100,6 +116,16 @@ class Recorder:
         if code.co_name == "__call__" and not self.sites.is_users(code):
             return {"file": "torch/nn/modules/module.py", "line": 0, "function": f"{self.model}.__call__"}
         return self.sites.of_code(code)
+
+    def _hide_values(self, event: dict[str, Any]) -> None:
+        """Take out what `.item()` gave: after it, values of tensors are Python numbers that guards look at."""
+        piece = _PIECE.fullmatch(event["code"]["function"])
+        if piece is None or (event["code"]["file"], piece[1]) not in self.reads:
+            return
+        event["guard"] = _NUMBER.sub(" == …", str(event.get("guard") or ""))
+        event["constants"] = [
+            row for row in event.get("constants") or () if not _NUMBER.fullmatch(f" == {row['value']}")
+        ]
 
     def site(self) -> dict[str, Any] | None:
         """Give the user's innermost line, for facts that are written down later."""

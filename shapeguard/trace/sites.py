@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import sysconfig
 from pathlib import Path
@@ -24,9 +25,13 @@ class Sites:
     def is_users(self, code: CodeType) -> bool:
         """Tell whether a frame of this code is the user's own."""
         # By file: a code object is not always hashable (a constant slice in it is not).
-        known = self._known.get(code.co_filename)
+        return self.is_users_file(code.co_filename)
+
+    def is_users_file(self, filename: str) -> bool:
+        """Tell whether a file is the user's own."""
+        known = self._known.get(filename)
         if known is None:
-            known = self._known[code.co_filename] = self._judge(code.co_filename)
+            known = self._known[filename] = self._judge(filename)
         return known
 
     def _judge(self, filename: str) -> bool:
@@ -34,7 +39,7 @@ class Sites:
             return False
         if any(f"/{folder}/" in filename for folder in ("site-packages", "dist-packages")):
             return False
-        return not filename.startswith(self._foreign)
+        return not filename.startswith(self._foreign) and not _is_installed(Path(filename))
 
     def name(self, filename: str) -> str:
         """Give a file's path below the program's folder, or its last two parts."""
@@ -78,3 +83,25 @@ class Sites:
     def _row(self, frame: FrameType) -> dict[str, Any]:
         code = frame.f_code
         return {"file": self.name(code.co_filename), "line": frame.f_lineno, "function": code.co_name}
+
+
+def _is_installed(path: Path) -> bool:
+    """Tell whether a distribution lists the file as its own, wherever it was unpacked (`pip install --target`)."""
+    for folder in path.parents:
+        top = path.relative_to(folder).parts[0]
+        if top in _installed_in(str(folder)):
+            return True
+    return False
+
+
+@functools.cache
+def _installed_in(folder: str) -> frozenset[str]:
+    """Give the packages and modules of the distributions that lie in a folder."""
+    found: set[str] = set()
+    try:
+        for record in Path(folder).glob("*.dist-info/RECORD"):
+            lines = record.read_text(encoding="utf-8", errors="replace").splitlines()
+            found.update(line.split(",")[0].split("/")[0].strip('"') for line in lines)
+    except OSError:
+        return frozenset()
+    return frozenset(name for name in found if not name.endswith(".dist-info") and name not in ("", ".."))

@@ -12,8 +12,8 @@ from typing import Any
 from shapeguard.trace.sites import Sites
 
 
-def made_at(sites: Sites, name: str) -> dict[str, Any] | None:
-    """Give the line of the call of `name` in a file that has a frame on the stack; None where there is none or several.
+def made_at(sites: Sites, *names: str) -> dict[str, Any] | None:
+    """Give the line of the call of a name in a file that has a frame on the stack; None where there is none or several.
 
     Only line numbers leave this function: no source text is written down.
     """
@@ -23,7 +23,7 @@ def made_at(sites: Sites, name: str) -> dict[str, Any] | None:
         filename = frame.f_code.co_filename
         if sites.is_users(frame.f_code) and filename not in looked:
             looked.add(filename)
-            lines = _calls(filename).get(name, [])
+            lines = [line for name in names for line in _calls(filename).get(name, [])]
             if len(lines) == 1:
                 return {"file": sites.name(filename), "line": lines[0], "function": "<module>"}
         frame = frame.f_back
@@ -41,4 +41,8 @@ def _calls(filename: str) -> dict[str, list[int]]:
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             found.setdefault(name, []).append(node.lineno)
+            for keyword in node.keywords:
+                # `compile(dynamic=True)` is told from one that names no such thing.
+                if isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+                    found.setdefault(f"{name}({keyword.arg}=True)", []).append(node.lineno)
     return found
