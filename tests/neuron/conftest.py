@@ -28,7 +28,7 @@ def on_device(tmp_path: Path) -> RunOnDevice:
 
 
 def run_on_device(
-    folder: Path, program: Path | str, *args: str, inner: str = "cpu", **environ: str
+    folder: Path, program: Path | str, *args: str, inner: str = "cpu", timeout: float = 300, **environ: str
 ) -> tuple[str, list[dict[str, Any]]]:
     """Run a program with `folder` as its run folder."""
     events = folder / f"events-{len(list(folder.iterdir()))}"
@@ -38,7 +38,7 @@ def run_on_device(
         path.write_text(program)
     settings = Settings(inner=inner)
     env = environment(settings, folder=events, root=folder, base={**os.environ, "OMP_NUM_THREADS": "1", **environ})
-    done = subprocess.run([sys.executable, str(path), *args], env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, str(path), *args], env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [line for file in events.glob("*.jsonl") for line in file.read_text().splitlines()]
     return done.stdout, [json.loads(line) for line in lines]

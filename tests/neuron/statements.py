@@ -1,30 +1,13 @@
-"""Statements that a device must run as any other does: each takes a device and gives tensors, numbers or strings.
-
-Run as a program it does them all on the CPU and on `neuron`, and prints one JSON line with what differs.
-"""
+"""Statements of the first kind: tensors, modules, optimizers, and what surrounds them."""
 
 import copy
-import gc
 import io
-import json
-import sys
 import threading
 
 import torch
+from statement_kit import gradients, made, numbers, statement
 from torch import nn
 from torch.nn import functional as F
-
-STATEMENTS = {}
-
-
-def statement(function):
-    STATEMENTS[function.__name__] = function
-    return function
-
-
-def numbers(dev, *shape, seed=0, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator).to(dtype).to(dev)
 
 
 @statement
@@ -286,22 +269,6 @@ def losses(dev):
         F.cross_entropy(x, target, label_smoothing=0.1),
         F.cosine_embedding_loss(x, y, torch.ones(4, device=dev)),
     )
-
-
-def gradients(module, *inputs):
-    inputs = [value.requires_grad_() if value.is_floating_point() else value for value in inputs]
-    result = module(*inputs)
-    result.sin().sum().backward()
-    found = [value.grad for value in inputs if value.is_floating_point()]
-    found += [parameter.grad for parameter in module.parameters()] if isinstance(module, nn.Module) else []
-    return (result.detach(), *found)
-
-
-def made(dev, module):
-    with torch.no_grad():
-        for place, parameter in enumerate(module.parameters()):
-            parameter.copy_(numbers("cpu", *parameter.shape, seed=place) * 0.3)
-    return module.to(dev)
 
 
 @statement
@@ -667,41 +634,3 @@ def shared_memory_is_refused(dev):
     except (RuntimeError, NotImplementedError):
         return True
     return False
-
-
-def same(there, here, has_values):
-    if isinstance(here, (list, tuple)):
-        return len(there) == len(here) and all(same(a, b, has_values) for a, b in zip(there, here, strict=True))
-    if not isinstance(here, torch.Tensor):
-        return there == here or (not has_values and isinstance(here, (bool, int, float, list)))
-    if there.shape != here.shape or there.dtype != here.dtype:
-        return False
-    if not has_values:
-        return True
-    a, b = there.detach().cpu(), here.detach().cpu()
-    return (
-        torch.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
-        if a.is_floating_point() or a.is_complex()
-        else torch.equal(a, b)
-    )
-
-
-def outcome(function, has_values):
-    try:
-        if not same(function("neuron"), function("cpu"), has_values):
-            return "differs"
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
-    gc.collect()
-    live = torch.neuron.memory_allocated()
-    return "" if live == 0 else f"{live} bytes stay live"
-
-
-def main():
-    has_values = sys.argv[1] == "cpu"
-    names = sys.argv[2:] or list(STATEMENTS)
-    json.dump({name: outcome(STATEMENTS[name], has_values) for name in names}, sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -10,18 +11,16 @@ import pytest
 
 from tests.neuron.conftest import run_on_device
 
-STATEMENTS = Path(__file__).with_name("statements.py")
-NAMES = [
-    line.removeprefix("def ").partition("(")[0]
-    for before, line in zip(STATEMENTS.read_text().split("\n"), STATEMENTS.read_text().split("\n")[1:], strict=False)
-    if before == "@statement"
-]
+HERE = Path(__file__).parent
+NAMES = re.findall(
+    r"^@statement\ndef (\w+)", "\n".join(path.read_text() for path in sorted(HERE.glob("statements*.py"))), re.MULTILINE
+)
 
 
 @cache
 def outcomes(inner: str, folder: Path) -> dict[str, str]:
     """Run all statements in one process: importing torch takes longer than they do."""
-    printed, _ = run_on_device(folder, STATEMENTS, inner, inner=inner)
+    printed, _ = run_on_device(folder, HERE / "run_statements.py", inner, inner=inner, timeout=550)
     return json.loads(printed)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
+from shapeguard.neuron.sim.calls import NUMBERS, number_places
 from shapeguard.neuron.sim.device import NAME, Device, leave
-from shapeguard.neuron.sim.kernels import entry, follow, short_name, written
+from shapeguard.neuron.sim.kernels import follow, short_name, written
 from shapeguard.neuron.sim.meta import runner
 from shapeguard.neuron.sim.storage import Tensor
 from shapeguard.neuron.sim.torch_private import cpu_kernel, hide_from_dynamo
@@ -32,7 +33,7 @@ def _written_positions(op: Op) -> tuple[tuple[int, str], ...]:
     return tuple((i, a.name) for i, a in enumerate(op._schema.arguments) if a.name in names)
 
 
-_entry = cache(entry)
+_number_places = cache(number_places)
 
 
 def make_fallback(device: Device) -> Any:
@@ -59,7 +60,11 @@ def _run(device: Device, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if op._schema.name in _MIXED:
         inner_args = [_enter_mixed(device, value) for value in args]
     else:
-        inner_args = _entry(op, device)(args)
+        places_of_numbers = _number_places(op)
+        inner_args = [
+            torch.tensor(value) if i in places_of_numbers and isinstance(value, NUMBERS) else device.enter(value)
+            for i, value in enumerate(args)
+        ]
     inner_kwargs = {name: device.enter(value) for name, value in kwargs.items()}
     for i, name in places:
         if name in inner_kwargs:

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from shapeguard.neuron.model.tables import REGISTERED, REGISTERED_BY_HAND
+from shapeguard.neuron.sim.calls import entering, entering_keywords
 from shapeguard.neuron.sim.counting import Plan
 from shapeguard.neuron.sim.device import Device, leave
-from shapeguard.neuron.sim.meta import runner
+from shapeguard.neuron.sim.meta import remembering, runner
 from shapeguard.neuron.sim.storage import Tensor, new_outer, set_source, wrap
 from shapeguard.neuron.sim.torch_private import hide_from_dynamo, overload
 
@@ -22,7 +23,7 @@ _ELSEWHERE = frozenset(
     """
     copy_ _to_copy contiguous rms_norm index.Tensor nonzero linear_backward _fused_rms_norm_backward
     _index_put_impl_ masked_select histc _scaled_dot_product_fused_attention_overrideable
-    _scaled_dot_product_fused_attention_overrideable_backward
+    _scaled_dot_product_fused_attention_overrideable_backward one_hot repeat_interleave.Tensor
     """.split()
 )
 
@@ -49,9 +50,18 @@ def counted(device: Device, name: str, inner: Kernel) -> Kernel:
     assert op is not None
     plan = Plan(op, name)
 
+    enter, first, seen = entering(op, plan, device), device.counter.first, plan.seen
+    run = remembering(device, op, inner)
+
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        result = inner(*[device.enter(value) for value in args], **kwargs)
-        device.counter.eager(plan, args, kwargs)
+        parts: list[Any] = []
+        result = run(*enter(args, parts.append), **kwargs)
+        quick = (*parts, *map(str, kwargs.items()))
+        tally = seen.get(quick)
+        if tally is None:
+            first(plan, quick, args, kwargs, None, result)
+        else:
+            tally.times += 1
         return leave(result)
 
     return kernel
@@ -87,75 +97,72 @@ def _kernel(op: Op, plan: Plan, device: Device) -> Kernel:
     return _inplace(op, plan, device)
 
 
-def entry(op: Op, device: Device) -> Callable[[tuple[Any, ...]], list[Any]]:
-    """Give what turns the positional arguments of the overload into inner ones.
-
-    A Python number may arrive in a tensor's place (`x % 3`): torch lets only a few operators take it so, for the others
-    it becomes a tensor again.
-    """
-    enter = device.enter
-    places = _number_places(op)
-    if not places or torch._C._should_allow_numbers_as_tensors(op._schema.name.removeprefix("aten::")):
-        return lambda args: [enter(value) for value in args]
-
-    def enter_all(args: tuple[Any, ...]) -> list[Any]:
-        return [
-            torch.tensor(value) if i in places and isinstance(value, _NUMBERS) else enter(value)
-            for i, value in enumerate(args)
-        ]
-
-    return enter_all
-
-
-_NUMBERS = (int, float, complex)
-
-
-def _number_places(op: Op) -> frozenset[int]:
-    return frozenset(i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor" and not a.kwarg_only)
-
-
 def _functional(op: Op, plan: Plan, device: Device) -> Kernel:
-    run, enter, count = runner(device, op), device.enter, device.counter.eager
-    enter_all = entry(op, device)
+    run, first, seen = runner(device, op), device.counter.first, plan.seen
+    enter, enter_keywords = entering(op, plan, device), entering_keywords(plan, device)
     single = len(op._schema.returns) == 1 and str(op._schema.returns[0].type) == "Tensor"
     finish: Kernel = wrap if single else leave
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        inner = enter_all(args)
-        result = run(*inner, **{k: enter(v) for k, v in kwargs.items()}) if kwargs else run(*inner)
-        count(plan, args, kwargs)
+        parts: list[Any] = []
+        inner = enter(args, parts.append)
+        result = run(*inner, **enter_keywords(kwargs, parts.append)) if kwargs else run(*inner)
+        quick = tuple(parts)
+        tally = seen.get(quick)
+        if tally is None:
+            first(plan, quick, args, kwargs, None, result)
+        else:
+            tally.times += 1
         return finish(result)
 
     return kernel
 
 
 def _inplace(op: Op, plan: Plan, device: Device) -> Kernel:
-    run, enter, count = runner(device, op), device.enter, device.counter.eager
-    enter_all = entry(op, device)
+    run, first, seen = runner(device, op), device.counter.first, plan.seen
+    enter, enter_keywords = entering(op, plan, device), entering_keywords(plan, device)
     returns = bool(op._schema.returns)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        run(*enter_all(args), **{k: enter(v) for k, v in kwargs.items()})
-        count(plan, args, kwargs, args[0] if returns else None)
+        parts: list[Any] = []
+        inner = enter(args, parts.append)
+        if kwargs:
+            run(*inner, **enter_keywords(kwargs, parts.append))
+        else:
+            run(*inner)
+        quick = tuple(parts)
+        tally = seen.get(quick)
+        if tally is None:
+            first(plan, quick, args, kwargs, args[0] if returns else None, inner[:1])
+        else:
+            tally.times += 1
         return args[0] if returns else None
 
     return kernel
 
 
 def _out(op: Op, plan: Plan, device: Device, outs: list[str]) -> Kernel:
-    run, enter, count = runner(device, op), device.enter, device.counter.eager
-    enter_all = entry(op, device)
+    run, first, seen = runner(device, op), device.counter.first, plan.seen
+    enter, enter_keywords = entering(op, plan, device), entering_keywords(plan, device)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         given = [kwargs.pop(name) for name in outs]
         # An alias: the operator may resize it, and the held tensor must keep its shape.
-        inner_outs = [_aliases(enter(out)) for out in given]
-        keywords = {k: enter(v) for k, v in kwargs.items()}
-        run(*enter_all(args), **keywords, **dict(zip(outs, inner_outs, strict=True)))
+        inner_outs = [_aliases(device.enter(out)) for out in given]
+        parts: list[Any] = []
+        inner = enter(args, parts.append)
+        keywords = enter_keywords(kwargs, parts.append)
+        run(*inner, **keywords, **dict(zip(outs, inner_outs, strict=True)))
         # Keyed before it is resized: `arange` arrives with an `out` of shape (0,).
-        count(plan, args, kwargs, given[0] if len(given) == 1 and isinstance(given[0], Tensor) else None)
-        for out, inner in zip(given, inner_outs, strict=True):
-            follow(out, inner)
+        keyed = given[0] if len(given) == 1 and isinstance(given[0], Tensor) else None
+        quick = tuple(parts) if keyed is None else (*parts, keyed.shape, keyed.dtype)
+        tally = seen.get(quick)
+        if tally is None:
+            first(plan, quick, args, kwargs, keyed, inner_outs)
+        else:
+            tally.times += 1
+        for out, inner_out in zip(given, inner_outs, strict=True):
+            follow(out, inner_out)
         return given[0] if len(given) == 1 else tuple(given)
 
     return kernel
@@ -204,17 +211,21 @@ def _is_structured(op: Op) -> bool:
 
 def _functional_as_out(op: Op, plan: Plan, device: Device) -> Kernel:
     """Do in one trip what torch's composite does in three (empty, as_strided, `out`); the key is that of `out`."""
-    run, enter, count = runner(device, op), device.enter, device.counter.eager
-    enter_all = entry(op, device)
+    run, first, seen = runner(device, op), device.counter.first, plan.seen
+    enter, enter_keywords = entering(op, plan, device), entering_keywords(plan, device)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        inner = enter_all(args)
-        result = run(*inner, **{k: enter(v) for k, v in kwargs.items()}) if kwargs else run(*inner)
-        if isinstance(result, Tensor):
-            outer = wrap(result)
-            count(plan, args, kwargs, outer)
-            return outer
-        count(plan, args, kwargs)
-        return leave(result)
+        parts: list[Any] = []
+        inner = enter(args, parts.append)
+        result = run(*inner, **enter_keywords(kwargs, parts.append)) if kwargs else run(*inner)
+        # The result's shape follows from what the key has, but for what is keyed by type and says a shape.
+        outer, out = (wrap(result), result) if isinstance(result, Tensor) else (leave(result), None)
+        quick = tuple(parts) if out is None else (*parts, out.shape, out.dtype)
+        tally = seen.get(quick)
+        if tally is None:
+            first(plan, quick, args, kwargs, None if out is None else outer, result)
+        else:
+            tally.times += 1
+        return outer
 
     return kernel

@@ -8,44 +8,21 @@ outer storage's address: it is made up, unique, and not mapped.
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from typing import Any
 
 import torch
 
-from shapeguard.neuron.sim.torch_private import cpu_kernel, from_dlpack
+from shapeguard.neuron.sim.blank import Geometry, geometry, known_geometry
+from shapeguard.neuron.sim.torch_private import cpu_kernel
 
 Tensor = torch.Tensor
-
-_PAGE = 4096
-_FIRST_ADDRESS = 1 << 44
-_EXTENSION_DEVICE = 12  # kDLExtDev: what DLPack calls PrivateUse1
-_MAX_DIMS = 64
-
-
-class _DLTensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
-class _Managed(ctypes.Structure):
-    # The deleter stays NULL: one of ours would be called after the interpreter is gone.
-    _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
 class Memory:
     """Live bytes and tensors of the device, as its memory statistics report them."""
+
+    __slots__ = ("live_bytes", "num_allocations", "num_live", "peak_bytes", "total_allocated", "total_freed")
 
     def __init__(self) -> None:
         self.live_bytes = 0
@@ -77,12 +54,16 @@ memory = Memory()
 class Held:
     """The inner side of one storage."""
 
-    __slots__ = ("__weakref__", "base", "origin", "shape", "size", "stride")
+    __slots__ = ("__weakref__", "base", "dtype", "form", "offset", "origin", "shape", "size", "stride")
 
-    def __init__(self, base: Tensor, size: int) -> None:
+    def __init__(self, base: Tensor, size: int, form: Geometry) -> None:
         self.base = base
-        self.shape = base.shape
-        self.stride = base.stride()
+        self.form = form
+        # Of the base, read here once: what goes in is compared with them at every call.
+        self.shape = form.shape
+        self.stride = form.stride
+        self.dtype = form.dtype
+        self.offset = 0
         self.size = size
         self.origin: Any = None
         """The site of the copy that brought the data from the host, if one did."""
@@ -100,89 +81,37 @@ class Held:
 
     def __deepcopy__(self, memo: dict[int, object]) -> Held:
         # `copy.deepcopy` of a storage copies its `__dict__`; the copy gets an inner side of its own.
-        return Held(self.base.clone(), self.size)
+        return Held(self.base.clone(), self.size, self.form)
 
     def __reduce__(self) -> Any:
         raise TypeError("the inner side of a simulated tensor cannot be serialized")
 
 
-class _Template:
-    """One DLPack capsule, filled in anew for every tensor: torch copies what it says and keeps no pointer to free."""
-
-    def __init__(self) -> None:
-        self.managed = _Managed()
-        self.shape = (ctypes.c_int64 * _MAX_DIMS)()
-        self.strides = (ctypes.c_int64 * _MAX_DIMS)()
-        tensor = self.managed.tensor
-        tensor.device_type = _EXTENSION_DEVICE
-        tensor.lanes = 1
-        tensor.shape = ctypes.addressof(self.shape)
-        tensor.strides = ctypes.addressof(self.strides)
-        self.tensor = tensor
-        api = ctypes.pythonapi
-        new = api.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-        self.rename = api.PyCapsule_SetName
-        self.rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
-        self.capsule = new(ctypes.addressof(self.managed), _CAPSULE_NAME, None)
-        self.next_address = _FIRST_ADDRESS
-
-
-_CAPSULE_NAME = b"dltensor"
-_template = _Template()
-_DTYPES: dict[torch.dtype, tuple[int, int]] = {
-    torch.int8: (0, 8),
-    torch.int16: (0, 16),
-    torch.int32: (0, 32),
-    torch.int64: (0, 64),
-    torch.uint8: (1, 8),
-    torch.uint16: (1, 16),
-    torch.uint32: (1, 32),
-    torch.uint64: (1, 64),
-    torch.float16: (2, 16),
-    torch.float32: (2, 32),
-    torch.float64: (2, 64),
-    torch.bfloat16: (4, 16),
-    torch.complex64: (5, 64),
-    torch.complex128: (5, 128),
-    torch.bool: (6, 8),
-}
-
 set_source = cpu_kernel(torch.ops.aten.set_.source_Storage_storage_offset)
 _as_strided = cpu_kernel(torch.ops.aten.as_strided.default)
 _view_dtype = cpu_kernel(torch.ops.aten.view.dtype)
-
-
-def _blank(shape: tuple[int, ...], stride: tuple[int, ...], code: tuple[int, int], size: int) -> Tensor:
-    """Give an outer tensor with a storage of its own, at an address of its own; nothing inside yet."""
-    template = _template
-    tensor = template.tensor
-    ndim = len(shape)
-    tensor.data = template.next_address
-    template.next_address += (size // _PAGE + 1) * _PAGE
-    tensor.ndim = ndim
-    tensor.code, tensor.bits = code
-    template.shape[:ndim] = shape  # type: ignore[call-overload]
-    template.strides[:ndim] = stride  # type: ignore[call-overload]
-    template.rename(template.capsule, _CAPSULE_NAME)
-    return from_dlpack(template.capsule)
+_nbytes = torch._C.StorageBase.nbytes  # type: ignore[attr-defined]
 
 
 def new_outer(inner: Tensor) -> Tensor:
     """Give a new outer tensor around `inner`, whose storage no outer tensor has yet."""
-    shape, stride = inner.shape, inner.stride()
     storage = inner.untyped_storage()
-    size = storage.nbytes()
-    code = _DTYPES.get(inner.dtype)
-    if code is not None and inner.storage_offset() == 0 and _spans(shape, stride) * inner.itemsize == size:
-        outer = _blank(shape, stride, code, size)
-        held = Held(inner, size)
+    size = _nbytes(storage)
+    # Inlined: this is the hottest function there is.
+    shape, stride, dtype = inner.shape, inner.stride(), inner.dtype
+    form = known_geometry((shape, stride, dtype)) or geometry(shape, stride, dtype)
+    if form.span_bytes == size and form.can_be_made and not inner.storage_offset():
+        outer = form.make(size)
+        box = Held(inner, size, form)
     else:
-        flat = _blank((size,), (1,), (1, 8), size)
-        empty = _view_dtype(_as_strided(flat, (0,), (1,), 0), inner.dtype)
+        flat = Geometry((size,), (1,), torch.uint8, is_known=False).make(size)
+        empty = _view_dtype(_as_strided(flat, (0,), (1,), 0), dtype)
         outer = set_source(empty, flat.untyped_storage(), inner.storage_offset(), shape, stride)
-        held = Held(_whole(inner), size)
-    _tie(outer.untyped_storage(), held, storage)
+        whole = _whole(inner)
+        box = Held(whole, size, geometry(whole.shape, whole.stride(), dtype))
+    there = outer.untyped_storage()
+    there.held = box  # type: ignore[attr-defined]
+    storage.outer = weakref.ref(there)  # type: ignore[attr-defined]
     return outer
 
 
@@ -191,21 +120,6 @@ def _whole(inner: Tensor) -> Tensor:
     count = inner.untyped_storage().nbytes() // inner.itemsize
     flat = torch.empty(0, dtype=inner.dtype, device=inner.device)
     return flat.set_(inner.untyped_storage(), 0, (count,), (1,))
-
-
-def _spans(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
-    """Give how many elements lie between the first and the last one, both included."""
-    last = 0
-    for length, step in zip(shape, stride, strict=True):
-        if length == 0:
-            return 0
-        last += (length - 1) * step
-    return last + 1
-
-
-def _tie(outer: Any, held: Held, inner: Any) -> None:
-    outer.held = held
-    inner.outer = weakref.ref(outer)
 
 
 def held(outer: Tensor) -> Held | None:
@@ -223,15 +137,15 @@ def unwrap(outer: Tensor) -> Tensor:
     """Give the inner tensor that has the same elements as `outer`, sharing memory with it."""
     box = outer.untyped_storage().held  # type: ignore[attr-defined]
     base: Tensor = box.base
-    is_whole = outer.shape == box.shape and outer.dtype is base.dtype and outer.stride() == box.stride
-    if is_whole and outer.storage_offset() == base.storage_offset():
-        return _with_bits(base, outer) if outer.is_neg() or outer.is_conj() else base
-    if outer.dtype is base.dtype:
-        inner = torch.as_strided(base, outer.shape, outer.stride(), outer.storage_offset())
+    stride, offset, dtype = outer.stride(), outer.storage_offset(), outer.dtype
+    if outer.shape == box.shape and dtype is box.dtype and stride == box.stride and offset == box.offset:
+        inner = base
+    elif dtype is box.dtype:
+        inner = torch.as_strided(base, outer.shape, stride, offset)
     else:
-        inner = torch.empty(0, dtype=outer.dtype, device=base.device)
-        inner.set_(base.untyped_storage(), outer.storage_offset(), outer.shape, outer.stride())
-    return _with_bits(inner, outer)
+        inner = torch.empty(0, dtype=dtype, device=base.device)
+        inner.set_(base.untyped_storage(), offset, outer.shape, stride)
+    return _with_bits(inner, outer) if outer.is_neg() or outer.is_conj() else inner
 
 
 def _with_bits(inner: Tensor, outer: Tensor) -> Tensor:
@@ -244,9 +158,9 @@ def _with_bits(inner: Tensor, outer: Tensor) -> Tensor:
 
 def wrap(inner: Tensor) -> Tensor:
     """Give the outer tensor of `inner`: a view where its storage has an outer one already, a new one otherwise."""
-    if inner.is_conj() or inner.is_neg():
+    if inner.is_neg() or inner.is_conj():
         inner = inner.resolve_conj().resolve_neg()
-    known = inner.untyped_storage().__dict__.get("outer")
+    known = inner.untyped_storage().outer  # type: ignore[attr-defined]
     storage = known() if known is not None else None
     if storage is None:
         return new_outer(inner)
@@ -255,6 +169,9 @@ def wrap(inner: Tensor) -> Tensor:
 
 def view_of(storage: Any, like: Tensor) -> Tensor:
     """Give an outer tensor over an outer storage, with the geometry and dtype of `like`."""
-    code = _DTYPES.get(like.dtype)
-    empty = _blank((0,), (1,), code, 0) if code else _view_dtype(_blank((0,), (1,), (1, 8), 0), like.dtype)
+    form = geometry((0,), (1,), like.dtype)
+    empty = form.make(0) if form.can_be_made else _view_dtype(_EMPTY.make(0), like.dtype)
     return set_source(empty, storage, like.storage_offset(), like.shape, like.stride())
+
+
+_EMPTY = geometry((0,), (1,), torch.uint8)

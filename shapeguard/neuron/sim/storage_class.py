@@ -15,6 +15,8 @@ _CHANGED = "copy_ clone resize_ nbytes cpu __getitem__ share_memory_ tolist __re
 
 def apply(inner: torch.device) -> None:
     """Change the class, once; storages that are not ours behave as before."""
+    # Of an inner storage: a weak reference to its outer one. Read at every call, so that most find this default.
+    _CLASS.outer = None
     _PLAIN.update({name: getattr(_CLASS, name) for name in [*_CHANGED, "__new__"]})
     for name, ours in _METHODS.items():
         setattr(_CLASS, name, _only_ours(name, ours))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -12,6 +13,8 @@ from shapeguard.core.errors import DeviceError
 
 _NEEDED = (
     "utils.backend_registration._setup_privateuseone_for_python_backend",
+    "_C._acc.DeviceGuard",
+    "_C._autograd.DeviceType.PrivateUse1",
     "_C._from_dlpack",
     "_C.DispatchKeySet",
     "_C.DispatchKey.CPU",
@@ -19,6 +22,8 @@ _NEEDED = (
     "_C._dynamo.eval_frame._FrameExecStrategy",
     "_C._dynamo.eval_frame._FrameAction",
     "ops.aten.as_strided.default._handle",
+    "ops.aten.as_strided.default._op",
+    "_C.StorageBase.nbytes",
     "library.fallthrough_kernel",
     "UntypedStorage",
     "utils._python_dispatch._disable_current_modes",
@@ -41,7 +46,16 @@ def setup(name: str, module: object) -> None:
     """Claim the PrivateUse1 key under `name`; a process can do it only once."""
     from torch.utils import backend_registration
 
-    backend_registration._setup_privateuseone_for_python_backend(name, backend_module=module)
+    kind = torch._C._autograd.DeviceType.PrivateUse1
+
+    class Guard(torch._C._acc.DeviceGuard):  # type: ignore[name-defined,misc]
+        # Torch asks several times an operator: an iterator that never ends answers without a Python frame.
+        type_ = itertools.repeat(kind).__next__
+
+    backend_registration._setup_privateuseone_for_python_backend(name, backend_module=module, device_guard=Guard())
+    # Else `backward()` goes on in a thread of the device and comes back, which takes longer than a small graph itself,
+    # and there the user's line is on no stack. Torch has this by thread: others keep its default.
+    torch.autograd.set_multithreading_enabled(False)
 
 
 CPU_KEYS: Any = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
@@ -61,6 +75,11 @@ def cpu_kernel(op: torch._ops.OpOverload) -> Callable[..., Any]:
     return call
 
 
+def direct(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """Give torch's own function behind an overload: without the Python frame that calling the overload takes."""
+    return op._op
+
+
 def hide_from_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
     """Keep Dynamo's frame hook off this function and all that it calls.
 
@@ -73,6 +92,13 @@ def hide_from_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
     if code is not None:
         frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
     return function
+
+
+def skip_frames_of(function: Any) -> None:
+    """Keep Dynamo's frame hook off this function, but not off what it calls."""
+    frames = torch._C._dynamo.eval_frame
+    strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
+    frames.set_code_exec_strategy(function.__code__, strategy)
 
 
 def without_modes() -> Any:
