@@ -99,7 +99,8 @@ def _origins(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
         value = scope.lookup(source)
         site = origin_of(value) if isinstance(value, torch.Tensor) else None
         if site:
-            found[str(site)] = {"role": "move", **site}
+            path = scope.readable(source)
+            found[f"{path} {site}"] = {"role": "move", "path": path, **site}
     return list(found.values())
 
 
