@@ -57,6 +57,7 @@ def report(planned: Planned) -> Report:
         sections=tuple(sections),
         problems=tuple(Problem(path=planned.lengths.source, message=text) for text in failures),
         document=document(planned),
+        is_listing=True,
         totals={"buckets": len(fit.buckets), "rows": sum(fit.rows), "padded": fit.padded},
         summary=_summary(planned),
         notes=planned.lengths.notes,

@@ -12,7 +12,18 @@ from itertools import pairwise
 from pathlib import Path
 
 from shapeguard.core.errors import CacheError
-from shapeguard.core.neffs import Layout, NeffName, State, is_compiler_folder, is_lock, name_of, xla_name, xla_state
+from shapeguard.core.neffs import (
+    LARGEST_SIMULATED,
+    SIMULATED,
+    Layout,
+    NeffName,
+    State,
+    is_compiler_folder,
+    is_lock,
+    name_of,
+    xla_name,
+    xla_state,
+)
 
 YOUNG_S = 60.0
 """A lock younger than this may belong to a process that has not taken it yet."""
@@ -151,8 +162,16 @@ def _file(root: Path, file: os.DirEntry[str], young: float) -> Entry | Lock | st
     if name is None or not file.is_file(follow_symlinks=False):
         return _lock_or_name(root, file, young)
     size = file.stat(follow_symlinks=False).st_size
+    if size <= LARGEST_SIMULATED and _is_simulated(file.path):
+        return _relative(root, file)
     # It is renamed into place when it is whole: an empty one is what a full disk leaves.
     return Entry(name=name, path=Path(file.path), state=State.COMPILED if size else State.FAILED, size_bytes=size)
+
+
+def _is_simulated(path: str) -> bool:
+    """Whether a file is a stand-in that a trace without Neuron left here."""
+    with Path(path).open("rb") as neff:
+        return neff.read(len(SIMULATED)) == SIMULATED
 
 
 def _lock_or_name(root: Path, file: os.DirEntry[str], young: float) -> Lock | str:

@@ -104,5 +104,6 @@ def cleaned(done: Sequence[tuple[Removal, str]], *, dry_run: bool) -> Report:
         sections=(*((table,) if rows else ()), Text(text=text, strong=True)),
         problems=tuple(Problem(path=path, message=f"stays: {left}") for path, left in stays),
         document={**document, "failed": failed},
+        is_listing=True,
         exit_code=Exit.FAILED if stays else Exit.CLEAN,
     )

@@ -35,11 +35,13 @@ def listed(records: Sequence[GraphRecord], *, limit: int, num_eager: int = 0, nu
         right=frozenset({6, 7, 9}),
         note="; ".join(notes),
     )
+    rows = [plain(record) for record in records]
     sections = (table,) if records else (Text(text="; ".join(["no graph is recorded that fits", *notes])),)
     return Report(
         tool="cache",
         sections=sections,
-        document={"schema": SCHEMA, "records": [plain(record) for record in records], "eager_operators": num_eager},
+        document={"schema": SCHEMA, "records": rows, "eager_operators": num_eager},
+        rows=rows,
         totals={"records": len(records)},
     )
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -81,7 +82,8 @@ def cache_options(command: Command) -> Command:
 
     @wraps(command)
     def call(*args: Any, configs: Configs, cache_dir: Path | None, **kwargs: Any) -> Any:
-        return command(*args, folder=_folder(configs, cache_dir), **kwargs)
+        report = command(*args, folder=_folder(configs, cache_dir), **kwargs)
+        return replace(report, is_listing=True)
 
     decorated: Any = click.option(
         "--cache-dir",

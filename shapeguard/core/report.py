@@ -46,6 +46,10 @@ class Report:
     problems: tuple[Problem, ...] = ()
     document: Mapping[str, JSON] = field(default_factory=dict)
     """What the JSON format writes; empty: made from findings, problems and totals."""
+    is_listing: bool = False
+    """All it says stands in its sections, so that formats of a line a finding write these."""
+    rows: Sequence[JSON] = ()
+    """What a listing is in a line each, for programs; empty: its document is one line."""
     totals: Mapping[str, int] = field(default_factory=dict)
     rules: tuple[RuleEntry, ...] = ()
     """The rules that findings may name, for formats that explain them."""

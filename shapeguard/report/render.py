@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from shapeguard.core.finding import Finding, Problem, Severity
-from shapeguard.core.report import Table, Text
+from shapeguard.core.report import Report, Table, Text
 
 _CODES = {
     "bold": "1",
@@ -127,6 +127,18 @@ def section(part: Table | Text, paint: Paint, *, columns: int) -> Iterator[str]:
                                 break_on_hyphens=False)  # fmt: skip
         for piece in wrapped or [""]:
             yield paint(piece, "bold") if part.strong else piece
+
+
+def listing(report: Report) -> list[str]:
+    """Give what a listing says, a row a line with tabs between its cells; nothing for other reports."""
+    lines: list[str] = []
+    for part in report.sections if report.is_listing else ():
+        if isinstance(part, Table):
+            lines += ["\t".join(printable(cell) for cell in row) for row in part.rows]
+            lines += [printable(part.note)] if part.note else []
+        else:
+            lines += part.text.splitlines() if part.is_verbatim else map(printable, part.text.splitlines())
+    return lines
 
 
 def table(part: Table, paint: Paint) -> Iterator[str]:

@@ -231,3 +231,11 @@ def test_a_count_that_is_none_is_named(shapeguard: Any) -> None:
     Path("a.csv").write_text("length,count\n12,-2\n", encoding="utf-8")
     ran = shapeguard("plan", "--data", "a.csv", "--max-graphs", "2")
     assert ran.err.startswith('error: a.csv:2: "-2" is no count of rows\n')
+
+
+@pytest.mark.parametrize("form", ["concise", "github", "json-lines", "markdown"])
+def test_every_format_has_the_plan(shapeguard: Any, lengths: str, form: str) -> None:
+    out = _plan(shapeguard, "--lengths", lengths, "--max-graphs", "2", "--align", "4", "--output-format", form).out
+    assert "500" in out
+    emitted = _plan(shapeguard, "--lengths", lengths, "--max-graphs", "2", "--emit", "toml", "--output-format", form)
+    assert "length = 512" in emitted.out

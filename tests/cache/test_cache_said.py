@@ -229,3 +229,36 @@ def test_a_store_without_an_account_is_one_line(shapeguard: Shapeguard, monkeypa
     assert ran.code == 2
     assert "Account must be specified" in ran.err
     assert "hint: set them in the environment: AZURE_STORAGE_ACCOUNT_NAME" in ran.err
+
+
+@pytest.mark.parametrize("form", ["concise", "github", "json-lines", "markdown", "sarif", "json", "full"])
+def test_every_format_has_what_a_table_says(shapeguard: Shapeguard, cache: Path, form: str) -> None:
+    for verb in (
+        ("ls",),
+        ("status",),
+        ("show", record(1).key.id),
+        ("lookup", "Qwen3ForCausalLM", "8x512"),
+        ("why", "Qwen3ForCausalLM", "8x600"),
+        ("verify",),
+        ("dir",),
+        ("prune", "--older-than", "30d", "--dry-run"),
+    ):
+        ran = shapeguard("cache", *verb, "--output-format", form)
+        assert ran.code == 0, (verb, ran.err)
+        assert ran.out.strip(), verb
+
+
+def test_lines_for_programs_are_a_record_each(shapeguard: Shapeguard) -> None:
+    rows = [json.loads(line) for line in shapeguard("cache", "ls", "--output-format", "json-lines").out.splitlines()]
+    assert {row["id"] for row in rows} == {record(n, model=m).key.id for n, m in ((1, "L"), (2, "L"), (3, "Q"))}
+    (row,) = shapeguard("cache", "status", "--output-format", "json-lines").out.splitlines()
+    assert json.loads(row)["graphs"] == 3
+    lines = shapeguard("cache", "ls", "--output-format", "concise").out.splitlines()
+    assert [len(line.split("\t")) for line in lines] == [10, 10, 10]
+
+
+def test_no_name_of_a_model_is_a_command_to_github(shapeguard: Shapeguard, cache: Path) -> None:
+    filled(cache, record(8, model="::error::x"))
+    out = shapeguard("cache", "ls", "--output-format", "github").out
+    assert "::" not in out
+    assert ": :error: :x" in out

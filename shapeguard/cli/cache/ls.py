@@ -41,10 +41,13 @@ def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
     return with_skipped(report, cache.skipped)
 
 
+_FOR_PROGRAMS = ("json", "json-lines")
+
+
 def _is_whole() -> bool:
     """Whether a program reads the report, which is to have all there is."""
     output = current_output()
-    return output.format == "json" or any(form == "json" for form, _ in output.files)
+    return any(form in _FOR_PROGRAMS for form in (output.format, *(form for form, _ in output.files)))
 
 
 def _models(cache: GraphCache, wanted: Wanted, *, eager: bool) -> dict[str, int]:

@@ -41,10 +41,12 @@ def command(folder: Path, wanted: Wanted, event: str | None) -> Report:
         raise UsageError("give either a model or --event RUN", hint="shapeguard cache why LlamaForCausalLM 8x512")
     with GraphCache(folder, for_reading=True) as cache:
         found = _of_events(cache, event, wanted) if event else [_of_words(cache, wanted)]
+    graphs = [document for _, document in found]
     report = Report(
         tool="cache",
         sections=tuple(part for parts, _ in found for part in parts),
-        document={"schema": 1, "graphs": [document for _, document in found]},
+        document={"schema": 1, "graphs": graphs},
+        rows=graphs,
     )
     return with_skipped(report, cache.skipped)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapeguard.core.finding import Finding
 from shapeguard.core.report import Report
-from shapeguard.report.render import Paint, place, printable, problem_line
+from shapeguard.report.render import Paint, listing, place, printable, problem_line
 from shapeguard.report.reporter import Reporter, Style
 
 
@@ -16,7 +16,8 @@ class Concise(Reporter):
     def render(self, report: Report, style: Style) -> str:
         """Give a line a finding, a line a problem, and the sum."""
         paint = Paint(style.color)
-        lines = [_line(finding, paint) for finding in report.findings if finding.suppressed is None]
+        lines = listing(report)
+        lines += [_line(finding, paint) for finding in report.findings if finding.suppressed is None]
         lines += [problem_line(problem, paint) for problem in report.problems]
         if not style.quiet:
             lines += report.summary

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from shapeguard.core.finding import Finding, Problem, Severity
 from shapeguard.core.report import Report
+from shapeguard.report.render import listing
 from shapeguard.report.reporter import Reporter, Style
 
 LIMIT = 10
@@ -26,6 +27,7 @@ class GitHub(Reporter):
         shown = [finding for finding in report.findings if finding.suppressed is None]
         shown.sort(key=lambda finding: _ORDER.index(finding.severity))
         title = f"shapeguard {report.tool}".strip()
+        listed = [_defused(line) for line in listing(report)]
         rows = [_problem(problem, title, style.root) for problem in report.problems]
         rows += [_finding(finding, style.root) for finding in shown]
         if len(rows) > LIMIT:
@@ -34,7 +36,12 @@ class GitHub(Reporter):
                 f"{left} more are not shown here, since GitHub shows {LIMIT} a step; the step's summary lists them all"
             )
             rows = [*rows[: LIMIT - 1], f"::{_command(rows[LIMIT - 1])} title=shapeguard::{_data(text)}"]
-        return "".join(f"{row}\n" for row in rows)
+        return "".join(f"{row}\n" for row in [*listed, *rows])
+
+
+def _defused(line: str) -> str:
+    """Let no name in a list be read as one of GitHub's commands."""
+    return line.replace("::", ": :").replace("##[", "# #[")
 
 
 def _command(row: str) -> str:

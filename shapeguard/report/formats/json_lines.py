@@ -19,4 +19,5 @@ class JsonLines(Reporter):
         """Give a line a finding, then a line a problem."""
         rows: list[dict[str, JSON]] = [plain(finding) for finding in report.findings if finding.suppressed is None]
         rows += [plain_problem(problem) for problem in report.problems]
-        return "".join(json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows)
+        listed = report.rows or ([report.document] if report.is_listing and report.document else [])
+        return "".join(json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in [*listed, *rows])
