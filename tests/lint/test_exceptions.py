@@ -59,6 +59,7 @@ def test_a_fix_mends_the_fault_and_leaves_the_exception(name: str, folder: Path)
 def test_a_program_with_an_exception_runs_before_and_is_quiet_after_the_fix(name: str, folder: Path) -> None:
     program = folder / f"{name}.py"
     before = trace(folder, program)
+    (folder / "run").rename(folder / "before")
     lint("--fix", "--unsafe-fixes", program.name, cwd=folder)
     after = trace(folder, program)
     assert (before.code, after.code) == (0, 0), before.report + after.report

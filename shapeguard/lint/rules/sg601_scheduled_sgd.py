@@ -53,6 +53,9 @@ class ScheduledSgd(Rule):
         """Look at SGD whose optimizer a scheduler takes."""
         if not call.is_a("torch", "SGD") or call.open or self.flow.is_tensor_argument(call, "lr", 1):
             return
+        if any(name.split(".")[-1] != "SGD" for name in call.names):
+            # One choice of many: which is taken cannot be seen here.
+            return
         for scheduler in self.flow.calls:
             is_scheduler = any(".lr_scheduler." in name for name in scheduler.names) or (
                 scheduler.is_a("transformers", "get_scheduler")
