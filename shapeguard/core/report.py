@@ -44,6 +44,8 @@ class Report:
     sections: tuple[Table | Text, ...] = ()
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
+    annotations: tuple[Finding, ...] = ()
+    """What formats that mark lines of code (SARIF, GitHub) tell besides; people read it in the sections."""
     document: Mapping[str, JSON] = field(default_factory=dict)
     """What the JSON format writes; empty: made from findings, problems and totals."""
     is_listing: bool = False

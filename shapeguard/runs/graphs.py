@@ -33,6 +33,10 @@ class Graph:
     region: int = 0
     """Number of the region in its process."""
     ranks: list[int] = field(default_factory=list)
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """How often each operator occurs in it."""
+    seconds: float | None = None
+    """What its compile took; None where that was not measured."""
 
     def plain(self, *, ranks: bool) -> dict[str, object]:
         """Give it as JSON; `ranks` says which ranks have it."""
@@ -116,6 +120,8 @@ def _graph(graph: Compile, region: Compile | None, label: Label | None) -> Graph
         code=str(owner.code or ""),
         region=graph.region,
         site=graph.site or owner.site,
+        operators=graph.operators,
+        seconds=graph.seconds,
     )
 
 

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shapeguard.runs.compare import number
 from shapeguard.runs.series import common_multiple, whole
 from shapeguard.runs.tracks import Track
 from shapeguard.runs.values import Batch, Compile, Site
 
 BATCH_ROLES = ("loader", "collate")
 LENGTH_ROLES = ("collate", "tokenize", "loader")
-CUTS = ("index.Tensor", "masked_select", "nonzero", "_unique2", "unique_dim", "unique_consecutive")
+CUTS = ("masked_select", "nonzero", "_unique2", "unique_dim", "unique_consecutive")
 """Operators whose result has as many rows as the values say."""
 _MOST_BUCKETS = 16
 _ENOUGH = 20
@@ -70,11 +69,14 @@ class Batches:
 class Cuts:
     """Lines that cut a tensor to a size that depends on values, by the sizes they gave."""
 
-    def __init__(self, compiles: Iterable[Compile]) -> None:
+    def __init__(self, compiles: Sequence[Compile]) -> None:
         self._by_size: dict[int | str, set[Site]] = {}
-        for compile in compiles:
-            if compile.name in CUTS and compile.site is not None:
-                for size in (number(value) for path, value in compile.constants if path == "count"):
+        eager = [compile for compile in compiles if compile.is_eager and compile.site is not None]
+        lines = {compile.site for compile in eager if compile.name in CUTS}
+        for compile in eager:
+            if compile.site is not None and compile.site in lines:
+                # `x[mask]` looks its rows up by their numbers: those are as many as the mask has.
+                for size in {row.shape[0] for row in compile.inputs if len(row.shape) == 1 and row.dtype == "int64"}:
                     self._by_size.setdefault(size, set()).add(compile.site)
 
     def line(self, track: Track) -> Site | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from shapeguard.runs.families import Family
 from shapeguard.runs.graphs import Graph, Operator, graphs, more, operators
 from shapeguard.runs.ranks import Divergence, Expected
 from shapeguard.runs.steady import Again, Steadiness, steadiness
+from shapeguard.runs.timeline import Timeline, timeline
 from shapeguard.runs.totals import Totals, count, most
 from shapeguard.runs.values import Fallback, Placement, Process, Run, Site
 
@@ -64,6 +66,9 @@ class Summary:
     expected: tuple[Expected, ...] = ()
     """Graphs that differ between ranks as they should."""
     troubles: tuple[Trouble, ...] = ()
+    timeline: Timeline = field(default_factory=Timeline)
+    batch_shapes: Mapping[str, Mapping[tuple[int, ...], int]] = field(default_factory=dict)
+    """How many batches of the loaders had which shape, by the name of the tensor."""
 
 
 def summarise(run: Run, ended: Ended | None = None) -> Summary:
@@ -102,6 +107,8 @@ def summarise(run: Run, ended: Ended | None = None) -> Summary:
         divergence=divergence,
         expected=expected,
         troubles=_troubles(run),
+        timeline=timeline(list(ranks.values())),
+        batch_shapes=_batch_shapes(run.processes),
     )
 
 
@@ -183,6 +190,15 @@ def _fallbacks(processes: Sequence[Process]) -> dict[str, Fallback]:
 
 def _tokens(processes: Sequence[Process]) -> tuple[int, int]:
     return sum(process.tokens[0] for process in processes), sum(process.tokens[1] for process in processes)
+
+
+def _batch_shapes(processes: Sequence[Process]) -> dict[str, Counter[tuple[int, ...]]]:
+    found: dict[str, Counter[tuple[int, ...]]] = {}
+    for process in processes:
+        for batch, times in process.batches.items():
+            for name, shape in batch.shapes:
+                found.setdefault(name, Counter())[shape] += times
+    return found
 
 
 def _troubles(run: Run) -> tuple[Trouble, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Problem
+from shapeguard.core.graphs import GraphRecord
 from shapeguard.core.report import JSON, Report, Table, Text
+from shapeguard.runs import tables
+from shapeguard.runs.cost import Costs, estimate
+from shapeguard.runs.marks import marks
 from shapeguard.runs.summary import Summary, Trouble, document
 from shapeguard.runs.tables import views
 from shapeguard.runs.values import Placement
@@ -15,8 +19,9 @@ from shapeguard.runs.values import Placement
 SIMULATED = "Simulated: counted on this machine after what is known of TorchNeuron, never run on Trainium."
 
 
-def report(summary: Summary, *, folder: str, by: str = "cause") -> Report:
-    """Give the report of a run for people and for other programs."""
+def report(summary: Summary, *, folder: str, by: str = "cause", records: Sequence[GraphRecord] = ()) -> Report:
+    """Give the report of a run for people and for other programs; `records` tell what compiles cost before."""
+    costs = estimate(summary.graphs, records)
     sections: list[Text | Table] = [*_first(summary)]
     if summary.graphs or summary.operators:
         sections.append(Text(text=_figures(summary)))
@@ -26,6 +31,8 @@ def report(summary: Summary, *, folder: str, by: str = "cause") -> Report:
         sections.append(Text(text=_world(world, summary)))
     if summary.tokens[1]:
         sections.append(Text(text=_padding(summary.tokens)))
+    if summary.graphs:
+        sections.append(Text(text=str(costs)))
     if summary.device.get("kind") != "real":
         sections.append(Text(text=SIMULATED))
     sections.append(Text(text=f"run: {folder}"))
@@ -33,13 +40,35 @@ def report(summary: Summary, *, folder: str, by: str = "cause") -> Report:
         tool="trace",
         sections=tuple(sections),
         problems=tuple(_problem(trouble, folder) for trouble in summary.troubles),
-        document=_json(summary),
+        annotations=marks(summary.causes),
+        document=_json(summary, costs),
         exit_code=Exit.CLEAN,
     )
 
 
-def _json(summary: Summary) -> Mapping[str, JSON]:
-    return cast(Mapping[str, JSON], document(summary))
+def _json(summary: Summary, costs: Costs) -> Mapping[str, JSON]:
+    """Give `summary.json` with what a page shows beside it: words, operators, when it compiled, what it costs."""
+    body = document(summary)
+    body["timeline"] = summary.timeline.plain()
+    body["causes"] = [
+        {**cause.plain(), "what": tables.what(cause), "cost": tables.cost(cause)} for cause in summary.causes
+    ]
+    body["compile_cost"] = costs.plain()
+    body["batch_shapes"] = {
+        name: [{"shape": list(shape), "batches": times} for shape, times in shapes.items()]
+        for name, shapes in summary.batch_shapes.items()
+    }
+    several = len(summary.ranks) > 1
+    body["graphs"] = [
+        {
+            **graph.plain(ranks=several),
+            "shown": [row.plain() for row in graph.shown],
+            "operators": dict(graph.operators),
+            "cost": costs.text(graph.key),
+        }
+        for graph in summary.graphs
+    ]
+    return cast(Mapping[str, JSON], body)
 
 
 def _first(summary: Summary) -> Iterable[Text]:

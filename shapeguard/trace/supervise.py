@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from shapeguard.core.errors import DeviceError, UsageError
 from shapeguard.core.events import SCHEMA
+from shapeguard.runs.live import followed
 from shapeguard.runs.stream import STARTED, SUMMARY, read_run
 from shapeguard.runs.summary import Ended, Summary, document, summarise
 from shapeguard.trace import folder as folders
@@ -51,7 +53,8 @@ def trace(
     folders.claim(folder, started)
     begin = time.monotonic()
     env = environment(settings, folder=folder, root=root, base=os.environ)
-    code = run(program.argv, env) if world is None else _run_ranks(program, world, env, say)
+    with followed(folder, _terminal()):
+        code = run(program.argv, env) if world is None else _run_ranks(program, world, env, say)
     ended = Ended(exit_code=code, signal=_signal(code), wall_s=round(time.monotonic() - begin, 3))
     return Traced(exit_code=code, folder=folder, summary=finish(folder, started, ended))
 
@@ -80,6 +83,11 @@ def _write(path: Path, value: Mapping[str, object]) -> None:
     try:
         folders.replace(path, json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"the run folder {path.parent.name} is gone: it was deleted while the program ran",
+                hint="give --run-dir a folder that the program does not clean up",
+            ) from error
         raise UsageError(
             f"cannot write {path}: {error.strerror}", hint="the run's event files are as they were"
         ) from error
@@ -117,6 +125,18 @@ def _started(program: Program, settings: Settings, world: World | None, root: Pa
         "device": device,
         "warmup_steps": settings.warmup_steps,
     }
+
+
+def _terminal() -> Callable[[str], object] | None:
+    """Give what writes to a person's terminal; None where standard error is none, or is a log of CI."""
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("CI") or os.environ.get("TERM") == "dumb":
+        return None
+
+    def write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    return write
 
 
 def _signal(code: int) -> str:

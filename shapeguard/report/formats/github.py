@@ -24,7 +24,7 @@ class GitHub(Reporter):
 
     def render(self, report: Report, style: Style) -> str:
         """Give at most ten annotations; nothing where there is nothing to say."""
-        shown = [finding for finding in report.findings if finding.suppressed is None]
+        shown = [finding for finding in (*report.findings, *report.annotations) if finding.suppressed is None]
         shown.sort(key=lambda finding: _ORDER.index(finding.severity))
         title = f"shapeguard {report.tool}".strip()
         listed = [_defused(line) for line in listing(report)]

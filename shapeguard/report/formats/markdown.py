@@ -39,6 +39,8 @@ def _section(part: Table | Text) -> Iterator[str]:
     if isinstance(part, Text):
         if part.is_verbatim:
             yield f"````text\n{part.text.rstrip()}\n````"
+        elif "\n" in part.text:
+            yield f"````text\n{_block(part.text)}\n````"
         else:
             yield f"**{_text(part.text)}**" if part.strong else _text(part.text)
         return
@@ -73,6 +75,11 @@ def _code(text: str) -> str:
     """Code in a table cell: a path may hold backticks and bars."""
     text = printable(text).replace("|", "\\|")
     return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def _block(text: str) -> str:
+    """Give lines as they stand, without what would end the block they stand in."""
+    return "\n".join(printable(line).replace("````", "'''") for line in text.splitlines())
 
 
 def _cell(text: str) -> str:

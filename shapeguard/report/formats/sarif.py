@@ -44,7 +44,7 @@ def _run(report: Report, root: str) -> dict[str, JSON]:
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The root of the repository."}}},
         "invocations": [_invocation(report, root)],
-        "results": [_result(finding, indexes, root) for finding in report.findings],
+        "results": [_result(finding, indexes, root) for finding in (*report.findings, *report.annotations)],
     }
 
 
