@@ -38,16 +38,17 @@ def start(settings: Infer | Train, traced: Traced, *, warmup_steps: int, scratch
     launch.check_model(settings.model)
     launch.check_world(settings, os.environ)
     settings = replace(settings, device=launch.device(settings.device, os.environ))
-    is_inside = launch.is_rank(os.environ) or launch.is_traced(os.environ)
-    if traced.locked and (is_inside or settings.device == "neuron"):
+    is_rank, is_traced = launch.is_rank(os.environ), launch.is_traced(os.environ)
+    if traced.locked and (is_rank or is_traced or settings.device == "neuron"):
         raise DeviceError(
             "--locked judges a run on the simulated device that it starts itself",
             hint="leave out `trace` and torchrun, or judge the run with `shapeguard check --run JOB=FOLDER`",
         )
-    if is_inside:
+    if is_rank:
+        scratch.rmdir()
         launch.replace_this_process(launch.argv(settings, os.environ))
     settings = replace(settings, scratch=str(scratch))
-    if settings.device == "sim":
+    if settings.device == "sim" and not is_traced:
         code = _simulate(settings, traced, warmup_steps=warmup_steps)
     else:
         code = run(launch.argv(settings, os.environ), dict(os.environ))

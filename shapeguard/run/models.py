@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoProcessor, AutoTokenizer, DistributedConfig
 
 from shapeguard.buckets.spec import lengths_of
@@ -88,7 +89,7 @@ def told(name: str) -> Iterator[None]:
     """Turn the many errors of loading into one line that names the model."""
     try:
         yield
-    except (OSError, ValueError, ImportError, KeyError) as error:
+    except (OSError, ValueError, ImportError, KeyError, SafetensorError) as error:
         raise UsageError(f"cannot load {name}: {_first_sentence(error)}", hint="check --model") from error
 
 

@@ -75,7 +75,6 @@ class Train(Shared):
     label_column: str = "label"
     packing: bool = False
     output_dir: str = "out"
-    overwrite: bool = False
     resume_from_checkpoint: str = ""
     """A checkpoint, or "last" for the newest whole one in `output_dir`."""
     per_device_train_batch_size: int = 8

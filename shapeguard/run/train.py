@@ -76,6 +76,7 @@ def arguments(settings: Train) -> TrainingArguments:
         seed=settings.seed,
         use_cpu=is_cpu,
         report_to="none",
+        log_level="error",
         disable_tqdm=True,
         **more,
     )

