@@ -83,11 +83,12 @@ class Expected:
     def __str__(self) -> str:
         """Say it in one line."""
         what = f"{self.graphs} graph{'s' * (self.graphs != 1)}"
+        differ = "differs" if self.graphs == 1 else "differ"
         at = f" ({self.site})" if self.site else ""
         if self.kind == "constants":
-            return f"{what} differ between ranks by constants alone{at}, as the offsets of their shards do"
+            return f"{what} {differ} between ranks by constants alone{at}, as the offsets of their shards do"
         if self.kind == "sizes":
-            return f"{what} differ between ranks by the sizes of what they hold{at}, as shards that are not equal do"
+            return f"{what} {differ} between ranks by the sizes of what they hold{at}, as shards that are not equal do"
         who = ", ".join(map(str, self.ranks))
         ranks = f"rank {who} alone compiles" if len(self.ranks) == 1 else f"ranks {who} alone compile"
         return f"{ranks} {what}{at}: the others wait for that at their next collective"

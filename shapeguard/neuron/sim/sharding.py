@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from shapeguard.neuron.sim import sharded_random
+
 _LIBRARIES: list[torch.library.Library] = []
 Rules = list[tuple[list[Any], list[Any]]]
 
@@ -19,6 +21,7 @@ Rules = list[tuple[list[Any], list[Any]]]
 @functools.cache
 def register() -> None:
     """Tell DTensor, once; to be called when the program makes its first group, since this imports DTensor."""
+    sharded_random.apply()
     aten: Any = torch.ops.aten
     library = torch.library.Library("aten", "IMPL")
     library.impl("linear_backward", _shapes_of_linear_backward, "Meta", allow_override=True)
