@@ -49,6 +49,10 @@ class Cause:
     rules: tuple[str, ...]
     advice: str
     guard: str = ""
+    late: int = 0
+    """Of its regions, those after warm-up."""
+    found: str = ""
+    """The finding of the linter behind it, `SG302, train.py:22`; empty where the file was not at hand."""
     overlap: int = 0
     """Of its regions, those that a cause before it counts too: two things changed at once."""
     regions: tuple[int, ...] = ()
@@ -65,6 +69,7 @@ class Cause:
             "num_values": len(self.values),
             "count": self.count,
             "overlap": self.overlap,
+            "after_warmup": self.late,
             "eager": self.eager,
             "ops": [{"op": op, "signatures": num} for op, num in self.ops],
             "phases": list(self.phases),
@@ -101,7 +106,9 @@ def explain(process: Process) -> Explained:
     own, found = eager_tracks(process, followed.tracks)
     batches, cuts = Batches(process.batches), Cuts(process.compiles)
     known = _known_graphs(process)
-    causes = [_cause(track, place(track, batches, cuts), known) for track in (*followed.tracks, *own)]
+    causes = [
+        _cause(track, place(track, batches, cuts), known, process.warmup_steps) for track in (*followed.tracks, *own)
+    ]
     return Explained(
         causes=tuple(_overlapping(_ordered(causes))),
         labels=followed.labels,
@@ -147,6 +154,7 @@ def _added(known: Cause, other: Cause) -> Cause:
         count=known.count + other.count,
         eager=known.eager + other.eager,
         overlap=known.overlap + other.overlap,
+        late=known.late + other.late,
     )
 
 
@@ -183,7 +191,7 @@ def _ordered(causes: Iterable[Cause]) -> list[Cause]:
     return sorted(causes, key=lambda cause: (cause.kind == "limit", -cause.count, -cause.eager))
 
 
-def _cause(track: Track, where: Place, known: frozenset[int]) -> Cause:
+def _cause(track: Track, where: Place, known: frozenset[int], warmup_steps: int) -> Cause:
     is_known = track.kind == "guard" and all(event.region in known for event in track.events)
     what = SAME_GRAPH if is_known else remedy(track, where)
     events = (*track.events, *track.eager)
@@ -210,4 +218,5 @@ def _cause(track: Track, where: Place, known: frozenset[int]) -> Cause:
         advice=what.advice,
         guard=track.detail if track.kind == "guard" else "",
         regions=tuple(event.region for event in track.events),
+        late=sum(event.phase_step > warmup_steps for event in track.events),
     )

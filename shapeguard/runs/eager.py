@@ -74,7 +74,7 @@ def _belongs(family: Family, lead: Family) -> bool:
         and set(family.seen) == set(lead.seen)
     ):
         return True
-    is_part = len(family.seen) > 2 and family.seen.keys() <= lead.seen.keys()
+    is_part = len(family.seen) > 1 and len(lead.seen) > 2 and family.seen.keys() <= lead.seen.keys()
     if is_part and line == here and not family.grows and not lead.grows:
         # What `generate()` does before its first forward still counts with the step before.
         return True
@@ -85,9 +85,10 @@ def _belongs(family: Family, lead: Family) -> bool:
         return False
     if family.grows and lead.grows:
         return family.of_cache == lead.of_cache
-    if lead.grows and whole(family.values) is not None and set(family.seen) - set(lead.seen):
-        # Something compiles at every step of what grows: other sizes that come at some of them have their own reason.
-        return False
+    if lead.grows and not family.grows and whole(family.values) is not None:
+        # Something compiles at every step of what grows: what comes at a few of them has a reason of its own.
+        if family.seen.keys() - lead.seen.keys() or 2 * len(family.seen) < len(lead.seen):
+            return False
     # A rate that changes each step is a reason of its own; a size that a constant repeats is not.
     return family.at.kind == lead.at.kind or (family.at.kind == "value" and whole(family.values) is not None)
 

@@ -48,7 +48,7 @@ def causes_text(causes: Sequence[Cause]) -> list[Text]:
 def _cause(number: int, cause: Cause) -> Iterable[str]:
     role = f" ({_ROLES.get(cause.role, cause.role)})" if cause.role else ""
     where = f"{cause.site}{role}: " if cause.site else ""
-    codes = f" [{', '.join(cause.rules)}]" if cause.rules else ""
+    codes = f" [{cause.found or ', '.join(cause.rules)}]" if cause.rules else ""
     yield f"  {number}. {where}{cost(cause)}"
     yield f"     {what(cause)}"
     yield f"     → {cause.advice}{codes}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from shapeguard.core.errors import Exit
@@ -11,6 +13,7 @@ from shapeguard.core.graphs import GraphRecord
 from shapeguard.core.report import JSON, Report, Table, Text
 from shapeguard.runs import tables
 from shapeguard.runs.cost import Costs, estimate
+from shapeguard.runs.join import findings_of, named
 from shapeguard.runs.marks import marks
 from shapeguard.runs.summary import Summary, Trouble, document
 from shapeguard.runs.tables import views
@@ -19,9 +22,20 @@ from shapeguard.runs.values import Placement
 SIMULATED = "Simulated: counted on this machine after what is known of TorchNeuron, never run on Trainium."
 
 
-def report(summary: Summary, *, folder: str, by: str = "cause", records: Sequence[GraphRecord] = ()) -> Report:
-    """Give the report of a run for people and for other programs; `records` tell what compiles cost before."""
+def report(
+    summary: Summary,
+    *,
+    folder: str,
+    by: str = "cause",
+    records: Sequence[GraphRecord] = (),
+    root: Path | None = None,
+) -> Report:
+    """Give the report of a run for people and for other programs.
+
+    `records` tell what compiles cost before; `root` is the folder in which the user's files are looked for.
+    """
     costs = estimate(summary.graphs, records)
+    summary = replace(summary, causes=named(summary.causes, findings_of(summary, root))) if root else summary
     sections: list[Text | Table] = [*_first(summary)]
     if summary.graphs or summary.operators:
         sections.append(Text(text=_figures(summary)))

@@ -89,6 +89,11 @@ class PathCodes(click.ParamType["tuple[str, str]"]):
 )
 @click.option("--show-files", is_flag=True, help="Print the files that would be checked.")
 @click.option("-j", "--jobs", type=click.IntRange(min=0), help="Processes over files. [default: one a processor]")
+@click.option(
+    "--with-run",
+    type=click.Path(path_type=Path),
+    help="Rank the findings by what they cost in this run of `shapeguard trace`.",
+)
 @click.option("--timing", is_flag=True, help="Print where the time went.")
 @config_options
 @report_options
@@ -112,7 +117,17 @@ def command(configs: Configs, paths: tuple[Path, ...], **given: Any) -> Report:
     view = _view(scopes, given)
     if is_stdin:
         return _from_stdin(scopes, given, view)
-    return lint_report(_run(paths or (Path(),), scopes, given), view)
+    return lint_report(_with_run(_run(paths or (Path(),), scopes, given), given["with_run"]), view)
+
+
+def _with_run(found: LintRun, folder: Path | None) -> LintRun:
+    if folder is None:
+        return found
+    from shapeguard.runs.join import ranked
+    from shapeguard.runs.stream import read_run
+    from shapeguard.runs.summary import summarise
+
+    return replace(found, findings=ranked(found.findings, summarise(read_run(folder))))
 
 
 class _Scopes:

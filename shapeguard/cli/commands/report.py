@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ def command(run: Path, by: str, other: Path | None, overwrite: bool) -> Report:
     With --diff, show the graphs that came, went and changed since the other run; exit 1 if more regions compile.
     """
     from shapeguard.runs.diff import compare
+    from shapeguard.runs.remember import recorded
     from shapeguard.runs.stream import read_run
     from shapeguard.runs.summary import summarise
     from shapeguard.runs.view import report
@@ -33,7 +35,7 @@ def command(run: Path, by: str, other: Path | None, overwrite: bool) -> Report:
         _refuse_existing()
     summary = summarise(read_run(run))
     if other is None:
-        return report(summary, folder=str(run), by=by)
+        return report(summary, folder=str(run), by=by, records=recorded(os.environ), root=Path.cwd())
     return compare(summarise(read_run(other)), summary)
 
 

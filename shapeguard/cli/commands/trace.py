@@ -142,7 +142,7 @@ def command(
     reason = passed(fail_on, traced.summary, lock)
     code = traced.exit_code or int(bool(reason))
     try:
-        emit(report(traced.summary, folder=_shown(traced.folder)), current_output())
+        emit(report(traced.summary, folder=_shown(traced.folder), root=Path.cwd()), current_output())
     except (ShapeguardError, OSError) as error:
         _say(f"error: {error}")
         return code or 2
