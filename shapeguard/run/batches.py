@@ -48,14 +48,15 @@ def cut(lengths: Sequence[int], buckets: Sequence[int], batch_size: int) -> list
     return first + sorted(rest, key=lambda batch: batch.rows[0])
 
 
-def check_lengths(lengths: Sequence[int], wheres: Sequence[str], buckets: Sequence[int]) -> list[int]:
+def check_lengths(lengths: Sequence[int], wheres: Sequence[str], buckets: Sequence[int], *, can_cut: bool) -> list[int]:
     """Give the lengths as they are; one that fits no bucket is an error that names its place."""
     longest = buckets[-1]
+    way_out = ", or --truncate" if can_cut else ""
     for length, where in zip(lengths, wheres, strict=True):
         if length > longest:
             raise UsageError(
                 f"{where}: {length} tokens fit no bucket, the largest is {longest}",
-                hint="give a larger one with --buckets, or --truncate",
+                hint=f"give a larger one with --buckets{way_out}",
             )
         if length < 1:
             raise UsageError(f"{where}: there are no tokens in it", hint="leave it out, or give it a word")

@@ -55,6 +55,8 @@ class Encoder:
 
     def __init__(self, module: nn.Module, tokenizer: Any) -> None:
         self._device = next(module.parameters()).device
+        self.longest = _longest(module)
+        """The most tokens that the module takes; None where it does not say."""
         self._tokenizer = tokenizer
         self._forward = (
             torch.compile(module.eval(), backend="neuron") if self._device.type == "neuron" else module.eval()
@@ -70,3 +72,11 @@ class Encoder:
         moved = {name: value.to(self._device) for name, value in inputs.items()}
         found: Tensor = self._forward(**moved)
         return found.cpu()[: len(batch.rows)].float()
+
+
+def _longest(module: nn.Module) -> int | None:
+    """Positions that begin behind the padding's number, as RoBERTa's, are fewer than the configuration says."""
+    for name, part in module.named_modules():
+        if name.endswith("position_embeddings") and isinstance(part, nn.Embedding) and part.padding_idx is not None:
+            return part.num_embeddings - part.padding_idx - 1
+    return None

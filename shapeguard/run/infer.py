@@ -40,7 +40,9 @@ def infer(settings: Infer) -> None:
     buckets = models.bucket_lengths(settings, config, budget)
     encoded, reader = encode(settings, config, prompts, task=task, longest=buckets[-1])
     whole = [len(row["input_ids"]) for row in encoded]
-    lengths = check_lengths(whole, [prompt.where for prompt in prompts], buckets)
+    # Of a text with images no part can be cut away: the image has its place in it.
+    can_cut = not settings.truncate and not models.has_images(config)
+    lengths = check_lengths(whole, [prompt.where for prompt in prompts], buckets, can_cut=can_cut)
     torch.manual_seed(settings.seed)
     run = _runner(settings, config, task=task, encoded=encoded, reader=reader, buckets=buckets)
     _all(settings, prompts, lengths, cut(lengths, buckets, settings.batch_size), run)
@@ -72,11 +74,21 @@ def _runner(
     if task == "embed":
         model = models.load_model(settings, AutoModel)
         encoder = Encoder(Embedder(model, pooling=settings.pooling, normalize=settings.normalize), reader)
+        _check_longest(settings, encoder, buckets)
         return lambda batch: [{"embedding": row} for row in encoder.run(encoded, batch).tolist()]
     model = models.load_model(settings, AutoModelForSequenceClassification)
     classifier = Encoder(Classifier(model), reader)
+    _check_longest(settings, classifier, buckets)
     labels = dict(model.config.id2label)
     return lambda batch: [_class(row, labels) for row in classifier.run(encoded, batch).tolist()]
+
+
+def _check_longest(settings: Infer, encoder: Encoder, buckets: tuple[int, ...]) -> None:
+    if encoder.longest is not None and buckets[-1] > encoder.longest:
+        raise UsageError(
+            f"{settings.model} takes {encoder.longest} tokens: a bucket of {buckets[-1]} does not fit",
+            hint="give smaller --buckets",
+        )
 
 
 def _generate(generator: Generator, encoded: Sequence[Row], batch: Batch) -> list[Row]:
