@@ -32,3 +32,16 @@ def test_a_rank_that_dies_ends_all_with_its_traceback_and_a_readable_run(tmp_pat
     assert ran.summary["exit_code"] == 1
     assert [row["rank"] for row in ran.summary["ranks"]] == [0, 1]
     assert ran.summary["divergence"] is None, "what a rank that broke off did not come to do is no difference"
+
+
+def test_two_ranks_share_the_cache_on_disk_and_count_each_for_itself(tmp_path: Path) -> None:
+    cache = tmp_path / "neffs"
+    ran = torchrun(
+        tmp_path,
+        "caches.py",
+        ranks=2,
+        TORCH_NEURONX_NEFF_CACHE_DIR=str(cache),
+        TORCH_NEURONX_METRICS_ENABLED="1",
+    )
+    assert ran.code == 0, ran.report[-4000:]
+    assert ran.out.split() == ["ok", "ok"]

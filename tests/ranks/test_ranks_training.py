@@ -94,8 +94,7 @@ def test_trainer_on_four_ranks_loses_what_one_process_loses(
 ) -> None:
     ran = torchrun(tmp_path, "trainer.py", model, "--tp", "2", "--fsdp", "2", *compiled, ranks=4)
     assert ran.code == 0, ran.report[-3000:]
-    # Trainer rounds what it logs.
-    assert losses(ran.out) == pytest.approx(losses(plain("hand_loop.py", model)), abs=1e-3)
+    assert losses(ran.out) == pytest.approx(losses(plain("hand_loop.py", model)), abs=1e-5)
     assert ran.summary["divergence"] is None
 
 
