@@ -60,7 +60,7 @@ def _candidates(new: Compile, earlier: Sequence[Compile]) -> Iterable[Compile]:
     """Give what to compare with, the latest first; of very many (a raised recompile limit) those alike at a glance."""
     if len(earlier) <= MANY:
         return reversed(earlier)
-    window = (*reversed(earlier[-MANY:]), *earlier[:8])
+    window = (*reversed(earlier[-12:]), *earlier[:4])
     return sorted(window, key=lambda old: sum(map(is_not, old.inputs, new.inputs)))[:4]
 
 

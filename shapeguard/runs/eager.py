@@ -85,10 +85,10 @@ def _belongs(family: Family, lead: Family) -> bool:
         return False
     if family.grows and lead.grows:
         return family.of_cache == lead.of_cache
-    if lead.grows and not family.grows and whole(family.values) is not None:
-        # Something compiles at every step of what grows: what comes at a few of them has a reason of its own.
-        if family.seen.keys() - lead.seen.keys() or 2 * len(family.seen) < len(lead.seen):
-            return False
+    # Something compiles at every step of what grows: what comes at a few of them has a reason of its own.
+    is_seldom = bool(family.seen.keys() - lead.seen.keys()) or 2 * len(family.seen) < len(lead.seen)
+    if lead.grows and not family.grows and is_seldom and whole(family.values) is not None:
+        return False
     # A rate that changes each step is a reason of its own; a size that a constant repeats is not.
     return family.at.kind == lead.at.kind or (family.at.kind == "value" and whole(family.values) is not None)
 

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from sys import intern
 from typing import Any, TypeVar
 
+import msgspec
+
 from shapeguard.runs.values import (
     DYNAMIC,
     Batch,
@@ -23,7 +25,7 @@ from shapeguard.runs.values import (
 )
 
 T = TypeVar("T", bound=Hashable)
-_decode = json.JSONDecoder().decode
+_decode = msgspec.json.Decoder().decode
 
 
 class Reader:
@@ -240,9 +242,13 @@ def _new_input(row: Mapping[str, Any]) -> Input:
 
 def _event(text: bytes) -> dict[str, Any] | None:
     try:
-        event = _decode(text.decode("utf-8", "replace"))
-    except ValueError:
-        return None
+        event = _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Python's own reader takes what the strict one does not: NaN, broken characters.
+        try:
+            event = json.loads(text.decode("utf-8", "replace"))
+        except ValueError:
+            return None
     return event if isinstance(event, dict) else None
 
 

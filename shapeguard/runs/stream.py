@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from shapeguard.core.errors import UsageError
@@ -25,10 +27,23 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder} holds no run", hint="give the folder that `shapeguard trace` named")
     reader = Reader()
     processes = []
-    for path in files:
-        with path.open("rb") as stream:
-            processes.append(reader.process(stream, rank=_rank_and_pid(path)[0]))
+    with _without_collector():
+        for path in files:
+            with path.open("rb") as stream:
+                processes.append(reader.process(stream, rank=_rank_and_pid(path)[0]))
     return Run(processes=tuple(p for p in processes if p.started or p.compiles), started=started)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the collector from looking at what is read again and again: there is no garbage in it."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _rank_and_pid(path: Path) -> tuple[int, int, str]:

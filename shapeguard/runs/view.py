@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -55,9 +56,25 @@ def report(
         sections=tuple(sections),
         problems=tuple(_problem(trouble, folder) for trouble in summary.troubles),
         annotations=marks(summary.causes),
-        document=_json(summary, costs),
+        document=_Late(lambda: _json(summary, costs)),
         exit_code=Exit.CLEAN,
     )
+
+
+class _Late(Mapping[str, JSON]):
+    """A document that is made when a format first looks at it: the terminal never does, and it may be large."""
+
+    def __init__(self, make: Callable[[], Mapping[str, JSON]]) -> None:
+        self._made = cache(make)
+
+    def __getitem__(self, name: str) -> JSON:
+        return self._made()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())
 
 
 def _json(summary: Summary, costs: Costs) -> Mapping[str, JSON]:

@@ -18,4 +18,4 @@ class Json(Reporter):
     def render(self, report: Report, style: Style) -> str:
         """Give the report's own document, or one made from its findings."""
         body = report.document or document(report)
-        return json.dumps(body, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(dict(body), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
