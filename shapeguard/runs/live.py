@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 EVERY_S = 0.5
+_WARMUP, _PHASE_STEP = re.compile(rb'"warmup_steps":(\d+)'), re.compile(rb'"phase_step":(\d+)')
 _REGION, _EAGER, _STEP = b'"kind":"region"', b'"kind":"eager"', b'"type":"step"'
 
 
@@ -19,7 +21,9 @@ class Follower:
         self._read: dict[Path, int] = {}
         self.steps = 0
         self.regions = 0
+        self.late = 0
         self.eager = 0
+        self._warmup = 2
 
     def look(self) -> str:
         """Read what is new and give the line."""
@@ -31,9 +35,22 @@ class Follower:
             new = new[: new.rfind(b"\n") + 1]
             self._read[path] = self._read.get(path, 0) + len(new)
             self.steps += new.count(_STEP)
-            self.regions += new.count(_REGION)
+            self._count_regions(new)
             self.eager += new.count(_EAGER)
-        return f"shapeguard: step {self.steps}, {self.regions} regions, {self.eager} eager signatures"
+        return (
+            f"shapeguard: step {self.steps}, {self.regions} regions ({self.late} after warm-up), "
+            f"{self.eager} eager signatures"
+        )
+
+    def _count_regions(self, new: bytes) -> None:
+        if found := _WARMUP.search(new):
+            self._warmup = int(found[1])
+        if _REGION in new:
+            for line in new.splitlines():
+                if _REGION in line:
+                    self.regions += 1
+                    found = _PHASE_STEP.search(line)
+                    self.late += found is not None and int(found[1]) > self._warmup
 
 
 @contextmanager
