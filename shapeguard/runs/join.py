@@ -97,7 +97,8 @@ def _told(row: Finding, spent: Spent | None, met: frozenset[str]) -> Finding:
 
 def _met(summary: Summary) -> frozenset[str]:
     """Give the files that compiled anything, made a batch or loaded a model."""
-    sites = [row.site for row in (*summary.causes, *summary.graphs, *summary.operators, *summary.placements)]
-    sites += [row.loaded for row in summary.placements]
+    sites = [row.site for row in summary.causes] + [row.site for row in summary.graphs]
+    sites += [row.site for row in summary.operators]
+    sites += [site for row in summary.placements for site in (row.site, row.loaded)]
     codes = [graph.code.rpartition(":")[0] for graph in summary.graphs]
     return frozenset([*(site.file for site in sites if site), *filter(None, codes)])
