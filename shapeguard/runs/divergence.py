@@ -17,6 +17,8 @@ from shapeguard.runs.values import Compile, Owner, Process, Site
 Moment = tuple[str, int]
 """Phase, and number of the step in it."""
 _SHOWN = 4
+_ROOTED = ("scatter", "gather")
+"""One rank has the whole, the others a part: their arguments differ as they should."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ def _items(process: Process) -> Iterator[tuple[Moment, Item]]:
         moment = (compile.phase, compile.phase_step)
         if compile.is_region:
             yield moment, _region(compile, graphs.get(compile.region, []))
-        elif compile.kind == "collective" and compile.outcome != Outcome.FAILED:
+        elif compile.kind == "collective" and compile.outcome != Outcome.FAILED and compile.name not in _ROOTED:
             yield moment, _collective(compile)
     for forward in process.forwards:
         item = Item(

@@ -101,6 +101,22 @@ def test_graphs_of_equal_inputs_that_exchange_other_data_diverge() -> None:
     assert found.kind == "exchange"
 
 
+def collective(name: str, *shapes: list[int]) -> Event:
+    rows = [{"path": str(index), "shape": shape, "dtype": "float32"} for index, shape in enumerate(shapes)]
+    site = {"file": "train.py", "line": 5, "function": "<module>"}
+    facts = {"step": 1, "phase": "train", "phase_step": 1, "inputs": rows, "site": site}
+    return {"type": "compile", "kind": "collective", "outcome": "compiled", "op": name, "key": str(rows), **facts}
+
+
+def test_a_collective_of_other_shapes_diverges_but_what_one_rank_scatters_does_not() -> None:
+    ranks = [process(r, step(1), collective("allreduce", [4 + r]), END) for r in range(2)]
+    found, _ = judge(*ranks)
+    assert found is not None
+    assert found.kind == "collective"
+    root = process(0, step(1), collective("scatter", [4], [4], [4]), END)
+    assert judge(root, process(1, step(1), collective("scatter", [4]), END)) == (None, ())
+
+
 def test_one_rank_s_own_evaluation_is_no_divergence_and_is_said() -> None:
     evaluation = [step(1, "eval"), region(1, 99, phase="eval")]
     graphs = {**graph(1, "key", "o"), "phase": "eval"}
@@ -114,7 +130,7 @@ def test_one_rank_s_own_evaluation_is_no_divergence_and_is_said() -> None:
     )
 
 
-@pytest.mark.parametrize("eager", ["0", "1"], ids=["compiled", "eager"])
+@pytest.mark.parametrize("eager", ["0", pytest.param("1", marks=pytest.mark.soak)], ids=["compiled", "eager"])
 def test_a_short_last_batch_of_one_rank_fails_with_step_rank_and_line(tmp_path: Path, eager: str) -> None:
     ran = torchrun(tmp_path, "data_parallel.py", ranks=2, options=("--fail-on", "new"), SHORT="1", EAGER=eager)
     assert_short_batch_is_named(ran.code, ran.report, ran.summary)

@@ -40,6 +40,7 @@ def test_two_ranks_train_as_one_process_does_and_are_merged(tmp_path: Path) -> N
     assert {path.name[:6] for path in ran.folder.glob("rank-*.jsonl")} >= {"rank-0", "rank-1"}
 
 
+@pytest.mark.soak
 def test_data_parallel_training_without_values_makes_the_same_graphs(tmp_path: Path) -> None:
     ran = torchrun(tmp_path, "data_parallel.py", ranks=2, options=("--inner", "meta"))
     assert ran.code == 0, ran.report[-3000:]
