@@ -41,13 +41,14 @@ def _work(settings: Infer | Train) -> None:
 
 
 def _refuse(error: ShapeguardError, scratch: str) -> int:
-    """Tell what is wrong, once. Under our own torchrun the parent tells it, without torchrun's account of the end."""
-    is_first = os.environ.get("RANK", "0") == "0"
-    if scratch and "RANK" in os.environ:
-        if is_first:
+    """Tell what is wrong. Under our own torchrun the parent tells it, without torchrun's account of the end."""
+    rank = os.environ.get("RANK", "")
+    if scratch and rank:
+        if rank == "0":
             told = {"message": error.message, "hint": error.hint, "exit_code": int(error.exit_code)}
             replace_file(Path(scratch) / FAILED, json.dumps(told).encode())
         return 0
-    if is_first:
-        sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+    # A foreign torchrun ends all ranks with the first that leaves: whoever that is must have spoken.
+    where = f"rank {rank}: " if rank else ""
+    sys.stderr.write(f"error: {where}{error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
     return int(error.exit_code)

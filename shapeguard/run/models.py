@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -103,6 +104,8 @@ def quiet() -> None:
     """Leave standard error to what the user must know."""
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    # Torch warns its own FSDP of a collective that is to get another name.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="torch")
 
 
 def has_images(config: Any) -> bool:

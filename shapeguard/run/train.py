@@ -77,6 +77,7 @@ def arguments(settings: Train) -> TrainingArguments:
         use_cpu=is_cpu,
         report_to="none",
         log_level="error",
+        log_level_replica="error",
         disable_tqdm=True,
         **more,
     )
