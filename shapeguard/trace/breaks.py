@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
+from traceback import StackSummary
 from types import CodeType
 from typing import Any
 
@@ -10,6 +12,7 @@ import torch
 
 from shapeguard.trace.recorder import Recorder
 
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
 _LONGEST = 100
 _READS = ("item", "tolist", "ata-dependent", "data dependent", "Dynamic", "numpy")
 """In the kinds of break that bring a tensor's values to Python."""
@@ -46,6 +49,19 @@ def _follow(recorder: Recorder) -> None:
         plain(self, *args, **kwargs)
 
     Translator.log_graph_break = log_graph_break  # type: ignore[method-assign]
+    _hide_own_frames()
+
+
+def _hide_own_frames() -> None:
+    """Leave our wrapper of `Module.__call__` out of what Dynamo shows to the user as the user's code."""
+    context = torch._guards.TracingContext
+    plain = context.extract_stack
+
+    @functools.wraps(plain)
+    def extract_stack() -> StackSummary:
+        return StackSummary.from_list([row for row in plain() if not row.filename.startswith(_PACKAGE)])
+
+    context.extract_stack = staticmethod(extract_stack)  # type: ignore[method-assign]
 
 
 def _reason(error: Any) -> str:

@@ -169,10 +169,6 @@ def _watch_forwards(steps: Steps) -> None:
         finally:
             depth.is_inside = False
 
-    # Dynamo shows the frames of a graph break to the user: ours stands there as the torch function it stands for.
-    __call__.__code__ = __call__.__code__.replace(
-        co_filename=plain.__code__.co_filename, co_firstlineno=plain.__code__.co_firstlineno
-    )
     # `generate()` compiles `model.__call__` itself: the simulated device compiles this one in its place.
     __call__._shapeguard_plain = plain  # type: ignore[attr-defined]
     torch.nn.Module.__call__ = __call__  # type: ignore[method-assign]

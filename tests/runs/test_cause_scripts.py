@@ -34,3 +34,10 @@ def test_both_causes_are_named_with_their_counts(name: str, tmp_path: Path) -> N
         seen = {**cause, "line": cause["site"]["line"]}
         assert {key: seen[key] for key in wanted} == wanted
         assert f"{name}.py:{wanted['line']}" in run.report
+
+
+def test_what_dynamo_says_of_a_break_shows_only_the_users_code(tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "read_and_batch.py", tmp_path)
+    run = trace(tmp_path, tmp_path / "read_and_batch.py")
+    assert "Graph break" in run.report
+    assert "shapeguard/trace" not in run.report
