@@ -44,6 +44,8 @@ class Report:
     sections: tuple[Table | Text, ...] = ()
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
+    page: Mapping[str, JSON] = field(default_factory=dict)
+    """What a page draws and lets open: the document of a run with its words, time line and costs."""
     annotations: tuple[Finding, ...] = ()
     """What formats that mark lines of code (SARIF, GitHub) tell besides; people read it in the sections."""
     document: Mapping[str, JSON] = field(default_factory=dict)

@@ -56,7 +56,8 @@ def report(
         sections=tuple(sections),
         problems=tuple(_problem(trouble, folder) for trouble in summary.troubles),
         annotations=marks(summary.causes),
-        document=_Late(lambda: _json(summary, costs)),
+        document=_Late(lambda: cast(Mapping[str, JSON], document(summary))),
+        page=_Late(lambda: _page(summary, costs)),
         exit_code=Exit.CLEAN,
     )
 
@@ -77,7 +78,7 @@ class _Late(Mapping[str, JSON]):
         return len(self._made())
 
 
-def _json(summary: Summary, costs: Costs) -> Mapping[str, JSON]:
+def _page(summary: Summary, costs: Costs) -> Mapping[str, JSON]:
     """Give `summary.json` with what a page shows beside it: words, operators, when it compiled, what it costs."""
     body = document(summary)
     body["timeline"] = summary.timeline.plain()

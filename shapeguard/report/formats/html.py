@@ -41,7 +41,7 @@ class Html(Reporter):
 
 
 def _parts(report: Report, most: int) -> Iterator[str]:
-    document: Mapping[str, Any] = report.document
+    document: Mapping[str, Any] = report.page
     is_run = isinstance(document.get("timeline"), Mapping)
     yield from (_text(part) for part in report.sections if isinstance(part, Text) and (part.strong or not is_run))
     if is_run:
