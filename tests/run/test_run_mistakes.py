@@ -87,7 +87,15 @@ MISTAKES = {
         "error: the Trainer shards no model on the plain CPU",
     ),
 }
-FROM_THE_CHILD = ("too long", "no template", "unknown model", "not on the hub", "bucket too large", "long row")
+FROM_THE_CHILD = (
+    "too long",
+    "no template",
+    "unknown model",
+    "not on the hub",
+    "bucket too large",
+    "long row",
+    "broken row",
+)
 SHARE = ("too long",)
 
 
