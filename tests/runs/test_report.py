@@ -142,8 +142,7 @@ def test_the_first_step_at_which_ranks_differ_is_named(tmp_path: Path) -> None:
     found = summarise(read_run(tmp_path))
     assert found.divergence is not None and found.divergence.step == 2
     assert texts(report(found, folder="run"))[0] == (
-        "ranks diverge at step 2, on Neuron they would hang: "
-        "rank 1 got ids 2×44 at train.py:33, rank 0 got ids 2×64"
+        "ranks diverge at step 2, on Neuron they would hang: rank 1 got ids 2×44 at train.py:33, rank 0 got ids 2×64"
     )
 
 
