@@ -40,6 +40,18 @@ class AloneGroups:
         _reduce(reduction_of(args), tensors(args[0]), group.size())
 
 
+class _AnyGroup(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return type(instance).__name__ == "FakeProcessGroup"
+
+
+class _Gloo(metaclass=_AnyGroup):
+    """Stands where torch makes a group of its own for the host's tensors; a class, since torch asks for its kind."""
+
+    def __new__(cls, store: Any, rank: int, size: int, timeout: Any = None) -> Any:
+        return _nobody(rank, size)
+
+
 def _nobody(rank: int, size: int) -> Any:
     from torch._C._distributed_c10d import FakeProcessGroup
 
@@ -143,8 +155,9 @@ def patch(device: Device) -> None:
     handlers: Any = sys.modules["torch.distributed.rendezvous"]
     for scheme in ("env", "tcp", "file"):
         handlers._rendezvous_handlers[scheme] = _meet
-    gloo: Any = lambda store, rank, size, timeout=None: _nobody(rank, size)  # noqa: E731
-    setattr(distributed_c10d, "ProcessGroupGloo", gloo)  # noqa: B010
+    setattr(distributed_c10d, "ProcessGroupGloo", _Gloo)  # noqa: B010
+    unnumbered: Any = lambda self: None  # noqa: E731
+    torch.distributed.ProcessGroup._set_sequence_number_for_group = unnumbered  # type: ignore[method-assign]
     for name in ("broadcast_object_list", "scatter_object_list"):
         ours = _only_from_here(device, getattr(distributed_c10d, name))
         setattr(distributed_c10d, name, ours)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from shapeguard.neuron.sim import alone
+from shapeguard.neuron.sim import alone, data_parallel
 from shapeguard.neuron.sim.alone import AloneGroups
 from shapeguard.neuron.sim.device import Device
 from shapeguard.neuron.sim.groups import Groups, group_of, reduction_of, tensors
@@ -46,6 +46,7 @@ def register(device: Device, *, is_alone: bool = False) -> torch.library.Library
             library.impl(name, hide_from_dynamo(_kernel(device, groups, op)), "PrivateUse1", allow_override=True)
             if is_alone:
                 library.impl(name, hide_from_dynamo(_host_kernel(groups, op)), "CPU", allow_override=True)
+    data_parallel.watch(device)
     if is_alone:
         alone.patch(device)
     return library
