@@ -27,7 +27,7 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder} holds no run", hint="give the folder that `shapeguard trace` named")
     reader = Reader()
     processes = []
-    with _without_collector():
+    with without_collector():
         for path in files:
             with path.open("rb") as stream:
                 processes.append(reader.process(stream, rank=_rank_and_pid(path)[0]))
@@ -35,8 +35,8 @@ def read_run(folder: Path) -> Run:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep the collector from looking at what is read again and again: there is no garbage in it."""
+def without_collector() -> Iterator[None]:
+    """Keep the collector from looking again and again at what a long run holds: there is no garbage in it."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -14,6 +14,7 @@ from shapeguard.runs.families import Family
 from shapeguard.runs.graphs import Graph, Operator, graphs, more, operators
 from shapeguard.runs.ranks import Divergence, Expected
 from shapeguard.runs.steady import Again, Steadiness, steadiness
+from shapeguard.runs.stream import without_collector
 from shapeguard.runs.timeline import Timeline, timeline
 from shapeguard.runs.totals import Totals, count, most
 from shapeguard.runs.values import Fallback, Placement, Process, Run, Site
@@ -71,6 +72,7 @@ class Summary:
     """How many batches of the loaders had which shape, by the name of the tensor."""
 
 
+@without_collector()
 def summarise(run: Run, ended: Ended | None = None) -> Summary:
     """Judge a run; the same event lines give the same summary."""
     ranks = run.ranks
