@@ -157,7 +157,8 @@ def patch(device: Device) -> None:
         handlers._rendezvous_handlers[scheme] = _meet
     setattr(distributed_c10d, "ProcessGroupGloo", _Gloo)  # noqa: B010
     unnumbered: Any = lambda self: None  # noqa: E731
-    torch.distributed.ProcessGroup._set_sequence_number_for_group = unnumbered  # type: ignore[method-assign]
+    backend: Any = type(_nobody(0, 1))
+    backend._set_sequence_number_for_group = unnumbered
     for name in ("broadcast_object_list", "scatter_object_list"):
         ours = _only_from_here(device, getattr(distributed_c10d, name))
         setattr(distributed_c10d, name, ours)
