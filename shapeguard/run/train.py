@@ -89,6 +89,8 @@ def _model(settings: Train, tokenizer: Any, classes: tuple[str, ...]) -> Any:
     names = dict(enumerate(classes))
     more = {"num_labels": len(classes), "id2label": names, "label2id": {name: each for each, name in names.items()}}
     model = models.load_model(settings, AutoModelForSequenceClassification, **more, ignore_mismatched_sizes=True)
+    # Set here, since the first loss would set it, and the next batch of that bucket would be compiled again.
+    model.config.problem_type = "single_label_classification"
     # A decoder classifies by its last token that is no padding.
     model.config.pad_token_id = tokenizer.pad_token_id
     return model
