@@ -105,7 +105,11 @@ def _is_same_size(mine: Sequence[Value], theirs: Sequence[Value]) -> bool:
     if set(mine) == set(theirs):
         return True
     numbers, others = whole(mine), whole(theirs)
-    if numbers is None or others is None or len(numbers) != len(others):
+    if numbers is None or others is None:
+        return False
+    if len(numbers) > 1 and {number + 1 for number in numbers} <= set(others):
+        return True
+    if len(numbers) != len(others):
         return False
     offsets = {a - b for a, b in zip(numbers, others, strict=True)}
     return len(offsets) == 1 and abs(offsets.pop()) == 1
