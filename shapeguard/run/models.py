@@ -35,13 +35,12 @@ def load_config(settings: Infer | Train) -> Any:
 
 def load_model(settings: Infer | Train, auto: Any, **more: Any) -> Any:
     """Load a model onto the device, or its share of it onto this rank's: never with `device_map="auto"`."""
-    place: dict[str, Any] = {}
-    if settings.world_size > 1:
-        place = {"distributed_config": DistributedConfig(tp_size=settings.tp, fsdp_size=settings.fsdp)}
-    elif device(settings) == "neuron":
-        place = {"device_map": "neuron"}
     with told(settings.model):
-        return auto.from_pretrained(settings.model, dtype=settings.dtype, **place, **more)
+        if settings.world_size > 1:
+            sizes = DistributedConfig(tp_size=settings.tp, fsdp_size=settings.fsdp)
+            return auto.from_pretrained(settings.model, dtype=settings.dtype, distributed_config=sizes, **more)
+        place = "neuron" if device(settings) == "neuron" else None
+        return auto.from_pretrained(settings.model, dtype=settings.dtype, device_map=place, **more)
 
 
 def load_tokenizer(settings: Infer | Train, *, side: str) -> Any:
