@@ -175,22 +175,28 @@ def _of_json(data: bytes, name: str) -> Mapping[int, int]:
 
 
 def from_batches(
-    batches: Iterable[tuple[Mapping[str, tuple[int, ...]], int]], *, tokens: tuple[int, int], source: str
+    batches: Iterable[tuple[Mapping[str, tuple[int, ...]], int]],
+    *,
+    tokens: tuple[int, int],
+    source: str,
+    rows: Mapping[int, int] | None = None,
 ) -> Lengths:
-    """Count the rows of a run's batches; a padded batch counts with its length, since its rows were not recorded."""
+    """Count the rows of a run's batches; where not all `rows` were recorded, each with the length of its batch."""
     shapes: Counter[tuple[int, int]] = Counter()
     for named, times in batches:
         shape = _of_tokens(named)
         if shape is not None:
             shapes[shape] += times
     counts: Counter[int] = Counter()
-    for (rows, length), times in shapes.items():
-        counts[length] += rows * times
+    for (number, length), times in shapes.items():
+        counts[length] += number * times
+    known = tokens if any(tokens) else None
+    if rows and sum(rows.values()) == sum(counts.values()):
+        return Lengths(counts=rows, source=source, tokens=known, shapes=shapes)
     notes = (
         "a run records the shape of a batch: each row counts with the length it was padded to, "
         "so that a plan pads at most as much as shown",
     )
-    known = tokens if any(tokens) else None
     return Lengths(counts=counts, source=source, notes=notes, tokens=known, shapes=shapes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,8 @@ def _of_run(folder: Path) -> Lengths:
     batches = [(dict(batch.shapes), times) for each in processes for batch, times in each.batches.items()]
     if batches:
         tokens = (sum(each.tokens[0] for each in processes), sum(each.tokens[1] for each in processes))
-        found = from_batches(batches, tokens=tokens, source=str(folder))
+        rows = sum((each.rows for each in processes), Counter[int]())
+        found = from_batches(batches, tokens=tokens, source=str(folder), rows=rows)
     else:
         shapes = [shape for each in processes for graph in each.compiles for shape in _prompts(graph)]
         found = from_calls(shapes, source=str(folder))

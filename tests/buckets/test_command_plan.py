@@ -287,6 +287,19 @@ def test_a_run_says_what_was_seen_and_how_much_of_it_was_padding(shapeguard: Any
     assert judged["padded"] == judged["before"]["padded"] == 600
 
 
+def test_a_run_that_knows_its_rows_is_planned_for_them(shapeguard: Any, tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    file = tmp_path / "run" / "rank-0.pid-1.jsonl"
+    rows = {100: [10, 20, 30, 40], 700: [100, 100, 200, 300], 120: [20, 30, 30, 40]}
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = [{**line, "rows": rows[line["real_tokens"]]} if "real_tokens" in line else line for line in lines]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    found = as_json(shapeguard, "--run", "run", "--max-graphs", "3", "--align", "10")
+    assert (found["buckets"], found["rows"], found["real_tokens"]) == ([40, 100, 300], [8, 2, 2], 920)
+    assert found["before"] == {"real_tokens": 920, "padded": 600}
+    assert shapeguard("plan", "--run", "run", "--max-graphs", "3").err == ""
+
+
 def test_given_buckets_are_judged(shapeguard: Any, lengths: str) -> None:
     ran = shapeguard("plan", "--lengths", lengths, "--buckets", "64,128,256", "--align", "1")
     assert ran.code == 1
