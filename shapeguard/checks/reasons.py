@@ -80,11 +80,19 @@ class _Finder:
         self._eager = _by_operator(lines)
         known = {eager_key(line) for line in lines}
         self._known_operators = {observed.firsts[key].compile.name for key in observed.eager if key in known}
+        self._by_region: dict[tuple[int, int], tuple[object, Reason]] = {}
         self._by_sizes: dict[tuple[object, object], object] = {}
 
     def of_graph(self, graph: LockedGraph, *, is_compared: bool) -> tuple[object, Reason]:
         """Give the reason for a new graph, and what tells it from other reasons."""
         first = self._observed.firsts[graph.key]
+        region = (id(first.process), first.region.region if first.region else -first.compile.n)
+        if region not in self._by_region:
+            self._by_region[region] = self._of_region(graph, first, is_compared=is_compared)
+        return self._by_region[region]
+
+    def _of_region(self, graph: LockedGraph, first: First, *, is_compared: bool) -> tuple[object, Reason]:
+        """Give the reason for a region by the first of its graphs: what changes the forward changes the backward."""
         cause = self._cause_of_region(first)
         if cause is not None and _code(first) in self._known_codes:
             return cause, _of_cause(cause, first)

@@ -26,8 +26,8 @@ class First:
 
     @property
     def site(self) -> Site | None:
-        """Give the user's line that needed it."""
-        return self.compile.site or (self.region.site if self.region else None)
+        """Give the user's line that needed it; of a backward the line of its forward, which decides it."""
+        return (self.region.site if self.region else None) or self.compile.site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
