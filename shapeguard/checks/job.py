@@ -47,7 +47,7 @@ class Job:
         if settings.stub_weights:
             options.append("--stub-weights")
         if isinstance(settings.world, str):
-            options += ["--world", settings.world]
+            options += ["--world", settings.world, "--rank", "all"]
         return tuple(options)
 
     @property

@@ -110,6 +110,8 @@ class _Finder:
         if cause is not None and (cause.count or first.compile.name in self._known_operators):
             return cause, _of_cause(cause, first)
         found = self._eager_change(line, first)
+        if cause is not None and not found:
+            return cause, _of_cause(cause, first)
         site = first.compile.site
         for change in found:
             name = self._by_sizes.get((change.old, change.new))

@@ -6,9 +6,10 @@ facts only: no source text, no tensor values. Every line has `type`, `step` (0 b
 since the start of the process and never part of a comparison.
 
 `start`     schema, rank, world_size, pid, program (argv of the user), cwd, warmup_steps, device {kind, target, inner,
-            num_devices, flags (of the compiler), toolchain {python, torch, transformers, shapeguard}}; optional: forked (true in a forked child)
-`compile`   n (counts from 1 in the process), kind, outcome, key; optional: config (digest of the model's configuration),
-            tp (size of its tensor parallelism), seconds (what the compiler took); and by kind:
+            num_devices, flags (of the compiler), toolchain {python, torch, transformers, shapeguard}}; optional: forked
+            (true in a forked child)
+`compile`   n (counts from 1 in the process), kind, outcome, key; optional: config (digest of the model's
+            configuration), tp (size of its tensor parallelism), seconds (what the compiler took); and by kind:
   region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
                 code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes;
                 optional: instance (which `torch.compile` call made it, from 1: two models of one class are two).
@@ -16,8 +17,8 @@ since the start of the process and never part of a comparison.
                 gave up on the code object: from here it runs eagerly; `limit` says at how many)
   forward, backward, inference
                 one graph after AOTAutograd: region it belongs to, name, inputs, nodes, operators {name: how often},
-                collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key was known), "failed";
-                optional: outline (a digest that leaves out constants), exchange (a digest of its collectives)
+                collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key known),
+                "failed"; optional: outline (a digest that leaves out constants), exchange (a digest of its collectives)
   eager         one new key of an eager operator: op (overload name without "aten::"), inputs, constants,
                 certainty ("" or "±": the count rests on a guess about Neuron); optional: instance (which model's
                 forward runs or ran last, from 1)
@@ -32,7 +33,7 @@ since the start of the process and never part of a comparison.
 `batch`     a batch was collated: real and padded tokens, shapes {name: shape}, site of the collator, loader (site of
             the line that made the loader), last (whether the loader's last, short one)
             optional: rows (the length of each row before it was padded)
-`break`     Dynamo ends a graph within a code object: reason (the kind, as Dynamo calls it), site (the line that breaks),
+`break`     Dynamo ends a graph within a code object: reason (its kind, as Dynamo says), site (the line that breaks),
             code (the code object compiled in pieces), resumes (its line that the next piece is named after),
             is_loop (in a loop: then nothing of the code object is compiled)
 `problem`   message, code: what could not be recorded, or what a reader must know ("value-read": the program read a

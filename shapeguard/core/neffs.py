@@ -20,6 +20,10 @@ _SYNC = re.compile(r"([0-9a-f]{64})/([0-9a-f]{64})\.neff")
 _COMPILER = re.compile(r"neuronxcc-([0-9][0-9A-Za-z.+]*)")
 _MODULE = re.compile(r"MODULE_([0-9A-Za-z_]+)(?:\+([0-9A-Za-z]+))?")
 _LOCK = re.compile(r"[0-9A-Za-z._-]+\.lock")
+SIMULATED = b"shapeguard: simulated, no NEFF\n"
+"""First bytes of what the simulated device puts in a NEFF's place: nothing may take such a file for a NEFF."""
+LARGEST_SIMULATED = 512
+"""No such file is larger, in bytes: larger ones need not be opened."""
 _STUB_BYTES = 64
 """A failed compile leaves a `model.neff` of a few bytes; a real one begins with a header of a kilobyte."""
 

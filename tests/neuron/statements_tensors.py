@@ -513,10 +513,9 @@ def copies_that_cast_and_broadcast(dev):
 
 @statement
 def pinned_memory(dev):
-    x = torch.empty(3, pin_memory=dev != "cpu")
-    y = torch.zeros(2, pin_memory=dev != "cpu")
-    x.zero_()
-    return x.to(dev, non_blocking=True), y.to(dev), torch.ones(2).pin_memory().shape if dev != "cpu" else (2,)
+    x = torch.zeros(3)
+    y = x.pin_memory() if dev != "cpu" else x
+    return y.to(dev, non_blocking=True), (dev == "cpu") or (y.is_pinned() and not y.to(dev).is_pinned())
 
 
 @statement

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from shapeguard.neuron.model.layouts import Kind, Layout
 from shapeguard.neuron.model.policy import Policy
+from shapeguard.neuron.model.tables import UNCERTAIN_BY_VALUE, UNUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class Spec:
     shape: tuple[int, ...]
     dtype: str
     layout: Layout | None = None
+    storage_bytes: int = 0
+    """Of a tensor that is not contiguous: what a round trip through the host moves."""
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -59,7 +62,7 @@ class Call:
 
 
 def tensors(call: Call) -> list[tuple[str, Spec]]:
-    """Give the tensors of a call with their paths, without `out`."""
+    """Give the input tensors of a call with their paths."""
     found: list[tuple[str, Spec]] = []
 
     def visit(path: str, argument: Argument) -> None:
@@ -95,11 +98,24 @@ def _text(argument: Argument) -> str:
     return str(argument)
 
 
+def used(call: Call) -> list[tuple[str, Spec]]:
+    """Give the inputs that the graph reads; others are pruned from it, whatever their layout, but stay in the key."""
+    unused = UNUSED.get(call.op)
+    return tensors(call) if unused is None else [(path, spec) for path, spec in tensors(call) if path not in unused]
+
+
+def certainty(call: Call) -> str:
+    """Give "±" where the count of a call rests on a guess, or on what may differ in 2.14."""
+    if call.certainty or call.op not in UNCERTAIN_BY_VALUE:
+        return call.certainty
+    names = UNCERTAIN_BY_VALUE[call.op]
+    return "±" if any(name in names for name, argument in call.arguments if isinstance(argument, Value)) else ""
+
+
 def _prologue(call: Call, policy: Policy) -> str:
     """Give the part for layouts that are folded into the consumer; all inputs appear once one of them is folded."""
-    inputs = tensors(call)
-    folded = [spec.layout for _, spec in inputs if is_folded(spec.layout, policy)]
-    if not folded:
+    inputs = used(call)
+    if not any(is_folded(spec.layout, policy) for _, spec in inputs):
         return ""
     parts = (str(spec.layout) if is_folded(spec.layout, policy) else "none" for _, spec in inputs)
     return f"{'|'.join(parts)}_"
@@ -113,21 +129,20 @@ def is_folded(layout: Layout | None, policy: Policy) -> bool:
 def materialised(call: Call, policy: Policy) -> list[Call]:
     """Give the `aten::contiguous` kernels that run before the call, one for each input that isn't folded."""
     calls = []
-    for _, spec in tensors(call):
+    for _, spec in used(call):
         layout = spec.layout
-        if layout is None or layout.kind is Kind.STRIDED or is_folded(layout, policy):
-            continue
-        certainty = "±" if layout.kind is Kind.SLICE else ""
-        calls.append(contiguous(spec, certainty=certainty))
+        if layout is not None and layout.kind is not Kind.STRIDED and not is_folded(layout, policy):
+            calls.append(contiguous(spec))
     return calls
 
 
-def contiguous(spec: Spec, *, certainty: str = "") -> Call:
+def bounced(call: Call) -> list[Spec]:
+    """Give the inputs of which the whole storage takes a round trip through the host before the call."""
+    return [spec for _, spec in used(call) if spec.layout is not None and spec.layout.kind is Kind.STRIDED]
+
+
+def contiguous(spec: Spec) -> Call:
     """Give the kernel that makes one input contiguous, keyed by its base and what was done to it."""
     assert spec.layout is not None
     base = Spec(spec.shape, spec.dtype)
-    return Call(
-        op="contiguous",
-        arguments=(("self", base), ("layout", Value(str(spec.layout)))),
-        certainty=certainty,
-    )
+    return Call(op="contiguous", arguments=(("self", base), ("layout", Value(str(spec.layout)))))

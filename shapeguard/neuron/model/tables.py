@@ -140,3 +140,31 @@ BY_VALUE: dict[str, frozenset[str]] = {}
 for _line in _BY_VALUE.replace("\n  ", " ").split("\n"):
     _ops, _, _names = _line.partition(": ")
     BY_VALUE.update((_op, frozenset(_names.split())) for _op in _ops.split())
+
+UNUSED: dict[str, frozenset[str]] = {
+    "ones_like": frozenset({"self"}),
+    "zero_": frozenset({"self"}),
+    "fill_.Scalar": frozenset({"self"}),
+    "fill_.Tensor": frozenset({"self"}),
+}
+"""Inputs of which only shape and dtype matter: the graph does not read them, so their layout changes nothing."""
+
+REDUCTIONS: frozenset[str] = frozenset(
+    """
+    sum sum.dim_IntList sum.IntList_out mean mean.dim mean.out mean.dtype_out max max.unary_out max.dim max.dim_max
+    amax amax.out amin amin.out all all.out all.all_out any any.out any.all_out linalg_vector_norm
+    linalg_vector_norm.out
+    """.split()
+)
+"""Operators that give their identity for an empty tensor: by `full`, which compiles."""
+
+UNCERTAIN_BY_VALUE: dict[str, frozenset[str]] = {
+    op: frozenset({"alpha"}) for op, names in BY_VALUE.items() if "alpha" in names
+}
+"""Arguments by value in the source of April 2026 of which it is not known whether 2.14 still keys them so."""
+
+ON_HOST_BY_HAND: tuple[str, ...] = ("select_backward", "argsort.stable")
+"""Overloads that TorchNeuron registers only to run them on the host, in place of torch's composites."""
+
+NEVER_CUT_SHORT: frozenset[str] = frozenset({"_scaled_dot_product_fused_attention_overrideable_backward"})
+"""Operators whose empty arguments stand for what there is none of: offsets of packed sequences, a bias."""

@@ -35,7 +35,7 @@ def entering(op: Op, plan: Plan, device: Device) -> Enter:
     lists = frozenset(i for i, a in enumerate(op._schema.arguments) if "List[int]" in str(a.type))
 
     def enter(args: tuple[Any, ...], note: Note) -> list[Any]:
-        inner = []
+        inner: list[Any] = []
         add = inner.append
         for i, value in enumerate(args):
             if isinstance(value, Tensor):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
 
 from shapeguard.core.events import Outcome, Sink
-from shapeguard.neuron.model import eager
+from shapeguard.neuron.model import copies, eager
 from shapeguard.neuron.model.eager import Argument, Call, Spec, TypeOf, Value
-from shapeguard.neuron.model.extras import extras
+from shapeguard.neuron.model.extras import parts
 from shapeguard.neuron.model.layouts import Kind, Layout, classify
 from shapeguard.neuron.model.policy import Policy
-from shapeguard.neuron.model.tables import BY_VALUE
+from shapeguard.neuron.model.tables import BY_VALUE, NEVER_CUT_SHORT, REDUCTIONS
+from shapeguard.neuron.sim.metrics import Counters
+from shapeguard.neuron.sim.neff_cache import Entry, NeffCache, Tally
+from shapeguard.neuron.sim.persistent import store_for
 
 Tensor = torch.Tensor
 
@@ -41,7 +46,10 @@ def layout_of(tensor: Tensor) -> Layout | None:
 
 def spec_of(tensor: Tensor) -> Spec:
     """Describe a tensor to the model."""
-    return Spec(tuple(tensor.shape), dtype_name(tensor.dtype), layout_of(tensor))
+    layout = layout_of(tensor)
+    if layout is None:
+        return Spec(tuple(tensor.shape), dtype_name(tensor.dtype))
+    return Spec(tuple(tensor.shape), dtype_name(tensor.dtype), layout, tensor.untyped_storage().nbytes())
 
 
 class Plan:
@@ -55,22 +63,38 @@ class Plan:
         self.names = tuple(argument.name for argument in op._schema.arguments)
         self.by_value = tuple(argument in values for argument in self.names)
         self.by_name = values
-        self.seen: set[Any] = set()
+        self.seen: dict[Any, Tally] = {}
         """Quick keys of the calls that have been counted; those of one plan are made in one way."""
 
 
 class Counter:
-    """The process's in-memory cache of eager graphs: a key that is not in it is one compile."""
+    """The process's cache of eager graphs: a key that is not in it is one compile."""
 
     def __init__(self, sink: Sink, policy: Policy) -> None:
         self.sink = sink
         self.policy = policy
-        self.keys: dict[str, int] = {}
-        """Key → how often it was used after its compile (only counted for calls not seen by the quick check)."""
+        self.counters = Counters(is_enabled=policy.has_metrics)
+        self.counters.settle = self.settle
+        store = store_for(policy)
+        self.neffs = NeffCache(store, self.counters, max_entries=policy.max_entries)
+        """What compiled graphs use, and eager ones in async mode."""
+        self.eager_neffs = self.neffs
+        if policy.is_sync:
+            # A cache on the Python side, which the counters know nothing of.
+            self.eager_neffs = NeffCache(store, Counters(is_enabled=False), digits=64)
         self.executed: set[str] = set()
+        self.fallen_back: set[str] = set()
+        """Operators that no kernel of the device took."""
         self.fallbacks: dict[str, list[int]] = {}
         """Operator → calls, bytes."""
+        self._copies: dict[Any, _Copied] = {}
+        self._tallies: list[tuple[dict[Any, Any], Any, Tally]] = []
+        self._forgets = bool(policy.max_entries) or (policy.is_sync and not policy.has_sync_memory)
         self._is_paused = False
+        self.stale = False
+        """Whether the compiler's flags changed since they were read."""
+        self.refresh: Callable[[], None] = lambda: None
+        """Reads them again."""
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -84,66 +108,132 @@ class Counter:
     def eager(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None = None) -> None:
         """Note one call of a registered operator."""
         quick = _quick(plan, args, kwargs, out)
-        if quick not in plan.seen:
+        tally = plan.seen.get(quick)
+        if tally is None:
             self.first(plan, quick, args, kwargs, out)
+        else:
+            tally.times += 1
 
     def first(
-        self, plan: Plan, quick: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None = None
+        self,
+        plan: Plan,
+        quick: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Tensor | None = None,
+        result: Any = None,
     ) -> None:
-        """Note a call whose quick key the plan has not seen."""
+        """Note a call whose quick key the plan has not seen; `result` is what it gave, on either side."""
         if self._is_paused:
             return
-        plan.seen.add(quick)
-        if not _is_empty(args):
-            self.note(describe(plan, args, kwargs, out))
+        call = describe(plan, args, kwargs, out)
+        if plan.name not in NEVER_CUT_SHORT and is_cut_short(args, result):
+            call_for_result = in_place_of_empty(plan.name, result)
+            entries = [self._compile(call_for_result)] if call_for_result else []
+        else:
+            entries = self.note(call)
+        # What goes through the host is counted at every call.
+        if not eager.bounced(call):
+            self._remember(plan.seen, quick, entries)
 
-    def note(self, call: Call) -> None:
+    def note(self, call: Call) -> list[Entry]:
         """Note a call that the model knows: what runs before it, itself, what runs beside it."""
         if self._is_paused:
-            return
-        for _, spec in eager.tensors(call):
-            if spec.layout is not None and spec.layout.kind is Kind.STRIDED:
-                self.fallback("contiguous", 2 * _size_bytes(spec))
-        for each in (*eager.materialised(call, self.policy), *extras(call, self.policy), call):
-            self._compile(each)
+            return []
+        for spec in eager.bounced(call):
+            self.bounce("contiguous", spec.storage_bytes + size_bytes(spec))
+        return [self._compile(each) for each in (*eager.materialised(call, self.policy), *parts(call, self.policy))]
 
-    def copy(self, op: str, source: Spec, dtype: str, *, certainty: str = "") -> None:
-        """Note a copy or cast on the device, keyed by what it makes of what."""
-        self.note(Call(op=op, arguments=(("self", source), ("dtype", Value(dtype))), certainty=certainty))
+    def copied(self, source: Tensor, dtype: torch.dtype, into: Tensor | None = None) -> None:
+        """Note a copy or cast on the device: into a tensor that is there, or into a new one."""
+        quick = (_quick_value(source, False), dtype, None if into is None else _quick_value(into, False))
+        known = self._copies.get(quick)
+        if known is None:
+            known = self._first_copy(quick, source, dtype, into)
+        else:
+            known.tally.times += 1
+        for op, size in known.bounces:
+            self.bounce(op, size)
+
+    def _first_copy(self, quick: Any, source: Tensor, dtype: torch.dtype, into: Tensor | None) -> _Copied:
+        spec, name = spec_of(source), dtype_name(dtype)
+        copy = copies.cast(spec, name) if into is None else copies.into(spec, spec_of(into))
+        entries: list[Entry] = []
+        bounces: list[tuple[str, int]] = []
+        if copy.is_bounced:
+            op = "copy_" if source.dtype is dtype else "_to_copy"
+            bounces.append((op, source.numel() * (source.itemsize + dtype.itemsize)))
+        if not self._is_paused:
+            for call in copy.calls:
+                bounces += [("contiguous", each.storage_bytes + size_bytes(each)) for each in eager.bounced(call)]
+                calls = (*eager.materialised(call, self.policy), call)
+                entries += [self._compile(each) for each in calls]
+        known = _Copied(Tally(entries), tuple(bounces))
+        if not (self._is_paused or self._forgets):
+            self._copies[quick] = known
+            self._tallies.append((self._copies, quick, known.tally))
+        return known
 
     def contiguous(self, spec: Spec) -> None:
-        """Note an explicit `.contiguous()`."""
-        if self._is_paused:
+        """Note an explicit `.contiguous()`, or a copy to the host, which needs one first."""
+        if self._is_paused or spec.layout is None:
             return
-        if spec.layout is not None and spec.layout.kind is not Kind.STRIDED:
+        if spec.layout.kind is not Kind.STRIDED:
             self._compile(eager.contiguous(spec))
         else:
-            self.fallback("contiguous", 2 * _size_bytes(spec))
-
-    def expansion(self, source: Spec, shape: tuple[int, ...]) -> None:
-        """Note a copy into a larger tensor: the source is expanded and made contiguous first."""
-        self._compile(eager.contiguous(Spec(shape, source.dtype, Layout(Kind.EXPANDED, source.shape))))
+            self.bounce("contiguous", spec.storage_bytes + size_bytes(spec))
 
     def flush(self) -> None:
         """Write down the totals of the operators that ran on the host."""
         for op, (calls, size) in self.fallbacks.items():
             self.sink.emit({"type": "fallback", "op": op, "calls": calls, "bytes": size})
 
-    def _compile(self, call: Call) -> None:
+    def settle(self) -> None:
+        """Bring the uses of known calls into the caches."""
+        tallies = [tally for _, _, tally in self._tallies]
+        self.eager_neffs.settle(tallies)
+
+    def forget(self) -> None:
+        """Have every call looked at again: a key may have changed, or the caches been cleared."""
+        self.settle()
+        for seen, quick, _ in self._tallies:
+            seen.pop(quick, None)
+        self._tallies.clear()
+
+    def clear_tracking(self) -> None:
+        """Forget which operators ran, here and on the host; counts stay."""
+        self.forget()
+        self.executed.clear()
+        self.fallen_back.clear()
+
+    def refresh_if_stale(self) -> None:
+        """Read the compiler's flags again if the program changed them."""
+        if self.stale:
+            self.stale = False
+            self.refresh()
+
+    def _remember(self, seen: dict[Any, Tally], quick: Any, entries: list[Entry]) -> None:
+        if not self._forgets:
+            tally = seen[quick] = Tally(entries)
+            self._tallies.append((seen, quick, tally))
+
+    def _compile(self, call: Call, kind: str = "eager") -> Entry:
+        self.refresh_if_stale()
         self.executed.add(call.op)
         text = eager.key(call, self.policy)
-        if text in self.keys:
-            self.keys[text] += 1
-            return
-        self.keys[text] = 0
-        self._emit(call, text, kind="eager")
+        if kind == "eager" and not self.policy.has_sync_memory and self.policy.is_sync:
+            self.eager_neffs.clear(disk=False)
+        entry, outcome = self.eager_neffs.request(text, text)
+        if outcome is not None:
+            self._emit(call, text, kind=kind, outcome=outcome)
+        return entry
 
-    def _emit(self, call: Call, text: str, *, kind: str) -> None:
+    def _emit(self, call: Call, text: str, *, kind: str, outcome: Outcome) -> None:
         self.sink.emit(
             {
                 "type": "compile",
                 "kind": kind,
-                "outcome": Outcome.COMPILED,
+                "outcome": outcome,
                 "op": call.op,
                 "key": hashlib.sha256(text.encode()).hexdigest()[:32],
                 "inputs": [
@@ -151,7 +241,7 @@ class Counter:
                     for path, spec in eager.tensors(call)
                 ],
                 "constants": [{"path": path, "value": value} for path, value in eager.constants(call)],
-                "certainty": call.certainty,
+                "certainty": eager.certainty(call),
             }
         )
 
@@ -172,11 +262,7 @@ class Counter:
             values.append(("replica_groups", Value(groups)))
         if reduction:
             values.append(("reduce_op", Value(reduction)))
-        call = Call(op=op, arguments=tuple(values), certainty=certainty)
-        text = eager.key(call, self.policy)
-        if text not in self.keys:
-            self.keys[text] = 0
-            self._emit(call, text, kind="collective")
+        self._compile(Call(op=op, arguments=tuple(values), certainty=certainty), kind="collective")
 
     def _laid_out(self, argument: Argument) -> Argument:
         """Give an argument with every tensor contiguous, and note what makes it so."""
@@ -189,6 +275,12 @@ class Counter:
 
     def fallback(self, op: str, size: int) -> None:
         """Note an operator that ran on the host: `size` bytes went there and back."""
+        if not self._is_paused:
+            self.fallen_back.add(op)
+            self.bounce(op, size)
+
+    def bounce(self, op: str, size: int) -> None:
+        """Note data that went to the host and back for an operator of the device."""
         if self._is_paused:
             return
         row = self.fallbacks.get(op)
@@ -200,22 +292,49 @@ class Counter:
             row[1] += size
 
 
+@dataclass(slots=True)
+class _Copied:
+    """What one kind of copy runs, at every call."""
+
+    tally: Tally
+    bounces: tuple[tuple[str, int], ...]
+
+
 def _has_tensor(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_has_tensor(item) for item in value)
     return isinstance(value, Tensor)
 
 
-def _size_bytes(spec: Spec) -> int:
-    count = 1
-    for length in spec.shape:
-        count *= length
-    return count * int(getattr(torch, spec.dtype).itemsize)
+def size_bytes(spec: Spec) -> int:
+    """Give the size of a tensor's elements."""
+    return prod(spec.shape) * int(getattr(torch, spec.dtype).itemsize)
 
 
-def _is_empty(args: tuple[Any, ...]) -> bool:
-    """Facts 1.3: a call with an empty tensor as a direct argument is cut short and compiles nothing."""
-    return any(isinstance(value, Tensor) and value.numel() == 0 for value in args)
+def is_cut_short(args: tuple[Any, ...], result: Any) -> bool:
+    """Facts 1.3: with an empty tensor as a direct argument, or only empty results, the kernel itself does not run."""
+    if any(isinstance(value, Tensor) and value.numel() == 0 for value in args):
+        return True
+    found = _tensors(result)
+    return bool(found) and all(each.numel() == 0 for each in found)
+
+
+def in_place_of_empty(name: str, result: Any) -> Call | None:
+    """Give what runs where a call with an empty tensor has a result that is not: it is filled, which compiles."""
+    found = [each for each in _tensors(result) if each.numel()]
+    if not found:
+        return None
+    size = ("size", Value(str(list(found[0].shape))))
+    if name in REDUCTIONS:
+        return Call(op="full", arguments=(size, ("fill_value", TypeOf("float"))))
+    dtype = ("dtype", Value(str(found[0].dtype)))
+    return Call(op="zeros", arguments=(size, dtype, ("device", Value("neuron:0"))))
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [each for item in value for each in _tensors(item)] if isinstance(value, (list, tuple)) else []
 
 
 def _quick(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor | None) -> Any:

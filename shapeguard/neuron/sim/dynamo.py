@@ -12,6 +12,7 @@ import torch
 from shapeguard.core.events import Outcome
 from shapeguard.neuron.sim.backend import Backend, neuron_or_default
 from shapeguard.neuron.sim.device import NAME
+from shapeguard.neuron.sim.torch_private import skip_frames_of
 
 
 def install(backend: Backend) -> None:
@@ -31,9 +32,30 @@ def install(backend: Backend) -> None:
             # 2.14 compiles anew for each shape. `dynamic=False` asks Dynamo for just that, for this region only:
             # the process-wide `automatic_dynamic_shapes` stays as the user has it.
             kwargs["dynamic"] = False
-        return plain(model, **kwargs)
+        return _followed(plain(model, **kwargs), model, backend)
 
     torch.compile = compile
+
+
+def _followed(compiled: Any, model: Any, backend: Backend) -> Any:
+    """Give a compiled function whose calls still begin steps when it runs eagerly after the recompile limit.
+
+    No region tells of them then. A module tells by itself.
+    """
+    code = getattr(model, "__code__", None)
+    if code is None or isinstance(compiled, torch.nn.Module):
+        return compiled
+    begins, is_compiling = backend.device.sink.region_begins, torch.compiler.is_compiling
+
+    @functools.wraps(compiled)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_compiling() and id(code) in backend.over_limit:
+            begins(None)
+        return compiled(*args, **kwargs)
+
+    # Dynamo must look at what is called, not at this frame: all compiled functions share its code.
+    skip_frames_of(call)
+    return call
 
 
 def _unwatched(model: Any) -> Any:
@@ -48,7 +70,7 @@ def watch_limit(backend: Backend) -> None:
     from torch._dynamo import convert_frame
 
     plain = convert_frame.exceeds_recompile_limit
-    told: set[int] = set()
+    told = backend.over_limit
 
     @functools.wraps(plain)
     def exceeds_recompile_limit(cache_size: Any, compile_id: Any) -> Any:
@@ -57,6 +79,8 @@ def watch_limit(backend: Backend) -> None:
         code = frame.f_locals.get("code")
         if exceeded and id(code) not in told and _is_ours(frame.f_locals.get("compiler_fn"), backend):
             told.add(id(code))
+            # The step that this call begins is of no region any more.
+            backend.device.sink.region_begins(None)
             backend.device.sink.emit(
                 {
                     "type": "compile",

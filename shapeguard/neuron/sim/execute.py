@@ -9,22 +9,33 @@ import torch
 from torch import fx
 
 from shapeguard.neuron.sim.device import NAME, Device, leave
+from shapeguard.neuron.sim.neff_cache import Entry
 from shapeguard.neuron.sim.storage import Tensor, unwrap
 
 
-def executable(graph: fx.GraphModule, device: Device, *, kind: str) -> Callable[..., Any]:
-    """Give a function of outer tensors that runs the graph on the device's inner side."""
+def executable(graph: fx.GraphModule, device: Device, *, kind: str, entry: Entry) -> Callable[..., Any]:
+    """Give a function of outer tensors that runs the graph on the device's inner side; each run uses its NEFF."""
     inner = _on_inner(graph, device)
     run = inner.forward
 
-    begins = device.sink.region_begins
+    begins, hit = device.sink.region_begins, device.counter.neffs.hit
 
     def call(*args: Any) -> Any:
         if kind != "backward":
             begins(kind == "forward")
-        return leave(run(*[_enter(device, value) for value in args]))
+        hit(entry)
+        results = run(*[_enter(device, value) for value in args])
+        if device.policy.returns_to_host and _are_on_host(args):
+            return results
+        return leave(results)
 
     return call
+
+
+def _are_on_host(args: tuple[Any, ...]) -> bool:
+    """Tell whether there are tensors among the arguments, and none of them on the device."""
+    devices = {value.device.type for value in args if isinstance(value, Tensor)}
+    return bool(devices) and NAME not in devices
 
 
 def _enter(device: Device, value: Any) -> Any:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
 
 from shapeguard.core.events import Sink
 from shapeguard.neuron.model.policy import Policy
-from shapeguard.neuron.sim import autocast, collectives, dynamo, kernels, patches, torch_private
+from shapeguard.neuron.model.tables import ON_HOST_BY_HAND
+from shapeguard.neuron.sim import autocast, collectives, dynamo, environment, kernels, patches, torch_private
 from shapeguard.neuron.sim.backend import Backend
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.fallback import make_fallback
+from shapeguard.neuron.sim.metrics import metric_tables
 from shapeguard.neuron.sim.module import NeuronModule
-from shapeguard.neuron.sim.ops import attention, linear, memory, recurrent, values, views
-from shapeguard.neuron.sim.torch_private import hide_from_dynamo
+from shapeguard.neuron.sim.ops import attention, linear, memory, recurrent, refused, values, views
+from shapeguard.neuron.sim.readers import Readers
+from shapeguard.neuron.sim.torch_private import hide_from_dynamo, overload
 
 _LIBRARIES: list[torch.library.Library] = []
 
@@ -28,6 +34,9 @@ class Claimed:
     device: Device
     module: NeuronModule
     backend: Backend
+    readers: Readers
+    at_end: Callable[[], None] | None
+    """Writes the metric tables that were asked for, when the process ends."""
 
 
 def register(
@@ -59,13 +68,29 @@ def register(
     module.get_dynamo_metrics = lambda: list(backend.metrics)
     module.reset_dynamo_metrics = backend.metrics.clear
     dynamo.install(backend)
-    return Claimed(device=device, module=module, backend=backend)
+    environment.follow(device)
+    _say_what_is_not_simulated(device)
+    return Claimed(
+        device=device,
+        module=module,
+        backend=backend,
+        readers=Readers(device),
+        at_end=metric_tables(os.environ, backend.all_metrics),
+    )
+
+
+def _say_what_is_not_simulated(device: Device) -> None:
+    if device.policy.concatenates:
+        device.tell_once(
+            "concatenation",
+            "TORCH_NEURONX_ENABLE_CONCATENATION=1: fused graphs come on top of these counts; which depends on timing",
+        )
 
 
 def _register_kernels(device: Device) -> None:
     aten = torch.library.Library("aten", "IMPL")
     found = kernels.table_kernels(device)
-    for part in (views, memory, values, linear, attention, recurrent):
+    for part in (views, memory, values, linear, attention, recurrent, refused):
         found.update(part.kernels(device))
     for name, kernel in found.items():
         aten.impl(name, hide_from_dynamo(kernel), "PrivateUse1")
@@ -78,9 +103,14 @@ def _register_kernels(device: Device) -> None:
             aten.impl(name, hide_from_dynamo(kernel), "CPU")
     for name, kernel in memory.pinned().items():
         aten.impl(name, hide_from_dynamo(kernel), "CPU")
+    fallback = make_fallback(device)
+    for name in ON_HOST_BY_HAND:
+        op = overload(name)
+        if op is not None:
+            aten.impl(name, hide_from_dynamo(partial(fallback, op)), "PrivateUse1")
     rest = torch.library.Library("_", "IMPL")
-    rest.fallback(make_fallback(device), "PrivateUse1")
-    _LIBRARIES.extend((aten, rest))
+    rest.fallback(fallback, "PrivateUse1")
+    _LIBRARIES.extend((aten, rest, *refused.apply()))
 
 
 def _register_autocast() -> None:

@@ -45,7 +45,7 @@ class Shapes:
                 # A number in a calculation: it decides the dtype, not the shape.
                 parts.append(float)
             elif value.__class__ in (list, tuple):
-                nested = self.key(value, {}) if _has_tensor(value) else tuple(value)
+                nested = self.key(tuple(value), {}) if _has_tensor(value) else tuple(value)
                 if nested is None:
                     return None
                 has_meta = has_meta or _has_tensor(value)

@@ -48,9 +48,9 @@ def setup(name: str, module: object) -> None:
 
     kind = torch._C._autograd.DeviceType.PrivateUse1
 
-    class Guard(torch._C._acc.DeviceGuard):  # type: ignore[name-defined,misc]
+    class Guard(torch._C._acc.DeviceGuard):
         # Torch asks several times an operator: an iterator that never ends answers without a Python frame.
-        type_ = itertools.repeat(kind).__next__
+        type_ = itertools.repeat(kind).__next__  # type: ignore[assignment]
 
     backend_registration._setup_privateuseone_for_python_backend(name, backend_module=module, device_guard=Guard())
     # Else `backward()` goes on in a thread of the device and comes back, which takes longer than a small graph itself,

@@ -35,8 +35,8 @@ def attention(
     scale: Any = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Choose the operator for `scaled_dot_product_attention`: the fused one for four dimensions without dropout."""
-    if query.dim() != 4 or dropout_p > 0.0:
+    """Choose the operator for `scaled_dot_product_attention`: the fused one for four dimensions."""
+    if query.dim() != 4:
         return torch.ops.aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]
@@ -61,16 +61,43 @@ def _forward(
     *,
     scale: Any = None,
 ) -> Any:
-    result = torch.ops.aten._scaled_dot_product_attention_math(
-        query, key, value, attn_bias, dropout_p, is_causal, None, scale=scale
-    )[0]
+    seed = torch.zeros((), dtype=torch.int64, device=query.device)
+    if dropout_p > 0.0 and not query.is_meta:
+        # Of the host's generator, as every mask is; the backward draws the same mask from the seed.
+        seed = torch.randint(2**31, ())
+        wide = torch.promote_types(query.dtype, torch.float32)
+        weights = _weights(query.to(wide), key.to(wide), attn_bias, is_causal=is_causal, scale=scale)
+        result = ((weights * _kept(weights, dropout_p, seed)) @ value.to(wide)).to(query.dtype)
+    else:
+        result = torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, attn_bias, 0.0, is_causal, None, scale=scale
+        )[0]
     out = _laid_out_like(query, result)
     # Filled in only for their shapes: the backward below computes what it needs anew.
     sums = torch.zeros(query.shape[:3], dtype=torch.float32, device=query.device)
     nothing = torch.empty(0, dtype=torch.int64, device=query.device)
-    seed = torch.zeros((), dtype=torch.int64, device=query.device)
     mask = torch.empty(0, dtype=query.dtype, device=query.device)
     return out, sums, nothing, nothing.clone(), query.shape[2], key.shape[2], seed, seed.clone(), mask
+
+
+def _weights(q: Tensor, k: Tensor, bias: Any, *, is_causal: bool, scale: Any) -> Tensor:
+    """Give softmax(q kᵀ · scale + bias)."""
+    scores = q @ k.transpose(-2, -1) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if bias is not None and bias.numel() > 0:
+        scores = scores + bias.to(q.dtype)
+    if is_causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    return scores.softmax(-1).nan_to_num(0.0)
+
+
+def _kept(weights: Tensor, dropout_p: float, seed: Tensor) -> Tensor:
+    """Give what the weights are multiplied with in dropout: 0 where one is dropped, larger than 1 elsewhere."""
+    if dropout_p == 0.0 or weights.is_meta:
+        return torch.ones((), dtype=weights.dtype, device=weights.device)
+    generator = torch.Generator().manual_seed(int(seed))
+    drawn = torch.rand(weights.shape, generator=generator, dtype=weights.dtype)
+    return (drawn >= dropout_p).to(weights.dtype) / max(1.0 - dropout_p, 1e-9)
 
 
 def _laid_out_like(model: Tensor, result: Tensor) -> Tensor:
@@ -93,21 +120,16 @@ def _backward(
     """Give the gradients of softmax(q kᵀ · scale + bias) v, computed in float32 at least."""
     wide = torch.promote_types(query.dtype, torch.float32)
     q, k, v, grad = (each.to(wide) for each in (query, key, value, grad_out))
-    # Saved: output, sums, both sequence offsets and lengths, dropout, causality, two seeds; all but one are made anew.
-    is_causal = saved[7]
+    # Saved: output, sums, both sequence offsets and lengths, dropout, causality, two seeds; most are made anew.
+    dropout_p, is_causal, seed = saved[6:9]
     factor = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = q @ k.transpose(-2, -1) * factor
     has_bias = attn_bias is not None and attn_bias.numel() > 0
-    if has_bias:
-        scores = scores + attn_bias.to(wide)
-    if is_causal:
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-        scores = scores.masked_fill(future, float("-inf"))
-    weights = scores.softmax(-1).nan_to_num(0.0)
-    grad_weights = grad @ v.transpose(-2, -1)
+    weights = _weights(q, k, attn_bias, is_causal=is_causal, scale=scale)
+    kept = _kept(weights, dropout_p, seed)
+    grad_weights = grad @ v.transpose(-2, -1) * kept
     grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdim=True))
     grad_q = _laid_out_like(query, (grad_scores @ k * factor).to(query.dtype))
     grad_k = _laid_out_like(key, (grad_scores.transpose(-2, -1) @ q * factor).to(key.dtype))
-    grad_v = _laid_out_like(value, (weights.transpose(-2, -1) @ grad).to(value.dtype))
+    grad_v = _laid_out_like(value, ((weights * kept).transpose(-2, -1) @ grad).to(value.dtype))
     wants_bias = has_bias and grad_input_mask[3]
     return grad_q, grad_k, grad_v, grad_scores.sum_to_size(attn_bias.shape).to(attn_bias.dtype) if wants_bias else None

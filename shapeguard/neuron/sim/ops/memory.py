@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from shapeguard.core.events import Sink
-from shapeguard.neuron.sim.counting import dtype_name, spec_of
+from shapeguard.neuron.sim.counting import spec_of
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.kernels import Kernel
 from shapeguard.neuron.sim.meta import keeps_values, settle
@@ -87,7 +87,7 @@ def _copies(device: Device) -> dict[str, Kernel]:
         if getattr(_explicit, "is_contiguous_call", False):
             owner.counter.contiguous(spec_of(self))
         else:
-            _count_copy(owner, self, self.dtype)
+            owner.counter.copied(self, self.dtype)
         return new_outer(unwrap(self).clone(memory_format=memory_format or torch.preserve_format))
 
     owner = device
@@ -122,13 +122,20 @@ def _move(device: Device, to: Tensor, source: Tensor) -> None:
     here = unwrap(source) if source.device.type == NAME else source
     there = unwrap(to) if to.device.type == NAME else to
     if source.device.type == NAME and to.device.type == NAME:
-        _count_copy(device, source, to.dtype, into=to)
+        device.counter.copied(source, to.dtype, into=to)
         _fill(there, here)
     elif to.device.type == NAME:
         _remember_origin(device.sink, to)
         _fill(there, here)
     else:
+        _made_contiguous(device, source)
         _read(device, to, here)
+
+
+def _made_contiguous(device: Device, source: Tensor) -> None:
+    """Count what makes a tensor contiguous before it goes to the host (facts 1.3)."""
+    if not source.is_contiguous():
+        device.counter.contiguous(spec_of(source))
 
 
 def _fill(there: Tensor, here: Tensor) -> None:
@@ -152,13 +159,14 @@ def _convert(device: Device, source: Tensor, dtype: torch.dtype, where: torch.de
     _refuse_format(memory_format)
     if where.type == NAME:
         if source.device.type == NAME:
-            _count_copy(device, source, dtype)
+            device.counter.copied(source, dtype)
             inner = unwrap(source).to(dtype, copy=True)
             return new_outer(settle(inner) if device.is_meta else inner)
         keeps = device.is_meta and keeps_values(dtype, source.numel())
         outer = new_outer(source.to("cpu" if keeps else device.inner, dtype, copy=True))
         _remember_origin(device.sink, outer)
         return outer
+    _made_contiguous(device, source)
     inner = unwrap(source)
     if inner.is_meta and where.type != "meta":
         device.tell_once("value-read", "the program read tensor values; `--inner meta` gives zeros")
@@ -171,24 +179,6 @@ def _remember_origin(sink: Sink, outer: Tensor) -> None:
     box = held(outer)
     if box is not None and box.origin is None:
         box.origin = sink.site()
-
-
-def _count_copy(device: Device, source: Tensor, dtype: torch.dtype, into: Tensor | None = None) -> None:
-    """Count a copy on the device. Facts 1.4: what is bounced through the host compiles nothing."""
-    before, wide = source.dtype, (torch.float64, torch.int64)
-    spec = spec_of(source)
-    if before is dtype:
-        if dtype in (torch.bool, torch.float64):
-            return
-        device.counter.copy("copy_", spec, dtype_name(dtype), certainty="±" if dtype is torch.int64 else "")
-    elif torch.float64 in (before, dtype) or {before, dtype} <= {torch.int32, torch.int64}:
-        return
-    elif torch.int32 in (before, dtype) or torch.bool in (before, dtype):
-        device.counter.copy("copy_", spec, dtype_name(dtype))
-    else:
-        device.counter.copy("_to_copy", spec, dtype_name(dtype), certainty="±" if dtype in wide else "")
-    if into is not None and source.numel() != into.numel():
-        device.counter.expansion(spec, tuple(into.shape))
 
 
 def _host_memory() -> dict[str, Kernel]:

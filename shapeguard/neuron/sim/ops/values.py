@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from shapeguard.neuron.model.eager import Call, Value
-from shapeguard.neuron.model.extras import masked_index
+from shapeguard.neuron.model.extras import masked_index, masked_put
 from shapeguard.neuron.sim.counting import Plan, describe, spec_of
 from shapeguard.neuron.sim.device import Device
 from shapeguard.neuron.sim.kernels import Kernel
@@ -20,7 +20,7 @@ _MASKS = (torch.bool, torch.uint8)
 
 def kernels(device: Device) -> dict[str, Kernel]:
     """Give the kernels by overload name."""
-    return {**_reads(device), **_indices(device), **_selections(device)}
+    return {**_reads(device), **_indices(device), **_selections(device), **_counted_by_result(device)}
 
 
 def _reads(device: Device) -> dict[str, Kernel]:
@@ -52,20 +52,26 @@ def _indices(device: Device) -> dict[str, Kernel]:
         masks = [each for each in inner if each is not None and each.dtype in _MASKS]
         result = run_index(unwrap(self), _without_masks(device, inner) if masks and device.is_meta else inner)
         if masks:
-            count = int(masks[0].count_nonzero()) if not masks[0].is_meta else masks[0].numel()
-            specs = tuple(None if each is None else spec_of(each) for each in indices)
-            for call in masked_index(spec_of(self), specs, count):
-                device.counter.note(call)
+            specs = [None if each is None else spec_of(each) for each in indices]
+            *nonzeros, call = masked_index(spec_of(self), specs, _num_true(masks[0]))
+            # Facts 1.3: of an empty result only the mask's own kernel runs.
+            for each in (*nonzeros, call) if result.numel() else nonzeros:
+                device.counter.note(each)
         else:
             device.counter.eager(index_plan, (self, indices), {})
         return wrap(result)
 
     def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False) -> Tensor:
         inner = [None if each is None else device.enter_anywhere(each) for each in indices]
-        if device.is_meta:
-            inner = _without_masks(device, inner)
-        run_put(unwrap(self), inner, device.enter_anywhere(values), accumulate, unsafe)
-        device.counter.note(describe(put_plan, (self, indices, values, accumulate, unsafe), {}, self))
+        places = _without_masks(device, inner) if device.is_meta else inner
+        run_put(unwrap(self), places, device.enter_anywhere(values), accumulate, unsafe)
+        masks = [each for each in inner if each is not None and each.dtype in _MASKS]
+        if masks:
+            call = describe(put_plan, (self, indices, values, accumulate, unsafe), {}, self)
+            for each in masked_put(call, _num_true(masks[0]), is_one_value=values.numel() == 1):
+                device.counter.note(each)
+        else:
+            device.counter.eager(put_plan, (self, indices, values, accumulate, unsafe), {}, self)
         return self
 
     return {"index.Tensor": index, "_index_put_impl_": index_put}
@@ -95,8 +101,13 @@ def _selections(device: Device) -> dict[str, Kernel]:
             result = torch.empty(size, dtype=self.dtype, device="meta")
         else:
             result = inner.masked_select(inner_mask)
-        arguments = (("self", spec_of(self)), ("mask", spec_of(mask)), ("count", Value(str(size))))
-        device.counter.note(Call(op="masked_select", arguments=arguments))
+        masked = spec_of(mask)
+        arguments = (("self", spec_of(self)), ("mask", masked), ("count", Value(str(size))))
+        if size:
+            device.counter.note(Call(op="masked_select", arguments=arguments))
+        else:
+            # Facts 1.3: what would give nothing doesn't run; the mask was counted before.
+            device.counter.note(Call(op="sum", arguments=(("self", masked),)))
         return wrap(result)
 
     histc_plan = _plan("histc")
@@ -110,6 +121,29 @@ def _selections(device: Device) -> dict[str, Kernel]:
         return wrap(result)
 
     return {"nonzero": nonzero, "masked_select": masked_select, "histc": histc}
+
+
+def _counted_by_result(device: Device) -> dict[str, Kernel]:
+    """Give the operators whose output size comes from values and stands in the key (facts 1.6)."""
+    run_one_hot, run_repeat = runner(device, _op("one_hot")), runner(device, _op("repeat_interleave.Tensor"))
+
+    def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
+        result = run_one_hot(unwrap(self), num_classes)
+        arguments = (("self", spec_of(self)), ("num_classes", Value(str(result.shape[-1]))))
+        device.counter.note(Call(op="one_hot", arguments=arguments))
+        return wrap(result)
+
+    def repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
+        result = run_repeat(unwrap(repeats), output_size=output_size)
+        arguments = (("repeats", spec_of(repeats)), ("output_size", Value(str(result.shape[0]))))
+        device.counter.note(Call(op="repeat_interleave.Tensor", arguments=arguments))
+        return wrap(result)
+
+    return {"one_hot": one_hot, "repeat_interleave.Tensor": repeat_interleave}
+
+
+def _num_true(mask: Tensor) -> int:
+    return mask.numel() if mask.is_meta else int(mask.count_nonzero())
 
 
 def _op(name: str) -> torch._ops.OpOverload:

@@ -17,6 +17,7 @@ def _autoload() -> None:
 
 import torch  # noqa: E402
 
+from torch_neuronx import _C  # noqa: E402,F401
 from torch_neuronx._device import claim  # noqa: E402
 from torch_neuronx._surface import *  # noqa: E402,F403
 from torch_neuronx._surface import _lazy_init  # noqa: E402,F401

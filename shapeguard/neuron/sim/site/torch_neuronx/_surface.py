@@ -30,6 +30,9 @@ reset_accumulated_memory_stats = _module.reset_accumulated_memory_stats
 get_dynamo_metrics = _module.get_dynamo_metrics
 reset_dynamo_metrics = _module.reset_dynamo_metrics
 StreamContext = _module.stream
+get_executed_ops = _claimed.readers.get_executed_ops
+get_fallback_ops = _claimed.readers.get_fallback_ops
+clear_op_tracking = _claimed.readers.clear_op_tracking
 
 
 def is_neuron_runtime_initialized() -> bool:
@@ -39,18 +42,3 @@ def is_neuron_runtime_initialized() -> bool:
 
 def _lazy_init() -> None:
     return None
-
-
-def get_executed_ops() -> list[str]:
-    """Name the operators that ran on the device."""
-    return sorted(f"aten::{op}" for op in _claimed.device.counter.executed)
-
-
-def get_fallback_ops() -> list[str]:
-    """Name the operators that ran on the host."""
-    return sorted(f"aten::{op}" for op in _claimed.device.counter.fallbacks)
-
-
-def clear_op_tracking() -> None:
-    """Forget both lists; counts of the trace are not touched."""
-    _claimed.device.counter.executed.clear()
