@@ -49,7 +49,7 @@ def make(
 ) -> Locking:
     """Trace the jobs and give the lock with what they need."""
     old = _old(project.lock_file, upgrade=upgrade)
-    if not upgrade and "torch" in here():
+    if not upgrade and "torch" in here() and any(job.name not in runs for job in jobs):
         demand_toolchain(old, here(), project.lock_file)
     is_all = len(jobs) == len(project.known)
     if upgrade and not is_all:
@@ -62,7 +62,7 @@ def make(
     ]
     failed = tuple(each for each in ran if each.why_partial)
     start = Lock() if is_all else without(old, set(old.jobs) - set(project.known))
-    if not is_all:
+    if not upgrade:
         for each in ran:
             demand_toolchain(old, each.observed.toolchain, project.lock_file)
     parts = [each.observed.locked(each.job.locked) for each in ran if not each.why_partial]

@@ -53,17 +53,29 @@ def reasons(observed: Observed, lock: Lock, graphs: Sequence[LockedGraph], eager
 
 
 def _joined(found: list[Reason]) -> list[Reason]:
-    """Put eager signatures without a line of their own to the first reason of graphs: they come from its backward."""
+    """Put eager signatures without a line of their own, or without a reason, to the reason that they share."""
     lead = next((reason for reason in found if reason.graphs), None)
-    if lead is None:
-        return found
-    kept = []
+    kept: list[Reason] = []
     for reason in found:
-        if reason.graphs or reason.site is not None:
+        is_vague = reason.advice == MEANT and not reason.graphs
+        home = next((other for other in found if _is_home(other, reason)), None) if is_vague else None
+        if home is None and not reason.graphs and reason.site is None:
+            home = lead
+        if home is None:
             kept.append(reason)
         else:
-            lead.eager += reason.eager
+            home.eager += reason.eager
     return kept
+
+
+def _is_home(known: Reason, vague: Reason) -> bool:
+    """Whether the same operators at the same line have a better reason: the first of those that grow."""
+    operators = {line.partition("(")[0] for line in known.eager}
+    return (
+        known.advice != MEANT
+        and known.site == vague.site
+        and operators >= {line.partition("(")[0] for line in vague.eager}
+    )
 
 
 class _Finder:

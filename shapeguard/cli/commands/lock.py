@@ -31,6 +31,7 @@ _MOST_LINES = 60
 @click.option("--frozen", is_flag=True, help="Trust the file: only read it.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would change.")
 @click.option("--upgrade", is_flag=True, help="Lock all jobs anew, with the toolchain that is here.")
+@click.option("--requirements", is_flag=True, help="Print the versions it was made with, as pip reads them.")
 @run_option
 @config_options
 @report_options
@@ -41,6 +42,7 @@ def command(
     frozen: bool,
     dry_run: bool,
     upgrade: bool,
+    requirements: bool,
     runs: tuple[tuple[str, Path], ...],
 ) -> Report:
     """Trace JOBS of the configuration, or all of them, and write what they compile into `shapeguard.lock`.
@@ -54,6 +56,8 @@ def command(
     from shapeguard.checks.project import is_set, read_lock
 
     project = project_of(configs)
+    if requirements:
+        return _requirements(project)
     wanted = project.jobs(jobs)
     if frozen or configs.here.settings.frozen:
         return _frozen(project, check=check, upgrade=upgrade)
@@ -134,6 +138,18 @@ def _frozen(project: Project, *, check: bool, upgrade: bool) -> Report:
         "changed": False,
     }
     return Report(tool="lock", document=document, summary=(said,))
+
+
+def _requirements(project: Project) -> Report:
+    from shapeguard.checks.project import read_lock
+
+    found = read_lock(project).toolchain
+    lines = [f"{name}=={found[name]}" for name in sorted(found) if name not in ("python", "shapeguard")]
+    return Report(
+        tool="lock",
+        sections=(Text(text="".join(f"{line}\n" for line in lines), is_verbatim=True),),
+        document={"schema": 1, "toolchain": dict(found)},
+    )
 
 
 def _merge(configs: Configs, words: tuple[str, ...]) -> Report:
