@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shapeguard.cli.configured import Configs, config_options
 from shapeguard.cli.jobs import known_runs, project_of, run_option, say
+from shapeguard.cli.lock_merge import merge
 from shapeguard.cli.options import current_output, report_options
-from shapeguard.core.errors import ConfigError, Exit, UsageError
+from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Problem
 from shapeguard.core.report import JSON, Report, Text
 
@@ -19,11 +20,22 @@ if TYPE_CHECKING:
     from shapeguard.checks.locking import Locking
     from shapeguard.checks.project import Project
 
-_MERGE = "merge"
 _MOST_LINES = 60
 
 
-@click.command(short_help="Write down what jobs may compile; merge two such files.")
+class Lock(click.Command):
+    """`lock [JOB]...`; `lock merge` is a command of its own, which git calls in the middle of a merge."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Begin the one or the other."""
+        if args[:1] == ["merge"]:
+            return merge.make_context(f"{info_name} merge", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=Lock, short_help="Write down what jobs may compile; merge two such files.")
 @click.argument("jobs", nargs=-1, metavar="[JOB]... | merge BASE OURS THEIRS [PATH]")
 @click.option(
     "--check/--no-check", "--locked", "check", default=False, help="Write nothing; exit 1 if it would change."
@@ -50,8 +62,6 @@ def command(
     Where CI is set nothing is written: it is as with --check. `lock merge %O %A %B %P` is git's merge driver for the
     file: it joins what two branches added and counts again.
     """
-    if jobs[:1] == (_MERGE,):
-        return _merge(configs, jobs[1:])
     from shapeguard.checks.locking import make, write
     from shapeguard.checks.project import is_set, read_lock
 
@@ -149,40 +159,4 @@ def _requirements(project: Project) -> Report:
         tool="lock",
         sections=(Text(text="".join(f"{line}\n" for line in lines), is_verbatim=True),),
         document={"schema": 1, "toolchain": dict(found)},
-    )
-
-
-def _merge(configs: Configs, words: tuple[str, ...]) -> Report:
-    from shapeguard.checks.locking import write
-    from shapeguard.checks.merging import merged
-
-    if len(words) not in (3, 4):
-        raise UsageError(
-            "lock merge needs three files: the base, ours and theirs",
-            hint="git config merge.shapeguard.driver 'shapeguard lock merge %O %A %B %P'",
-        )
-    files = [Path(word) for word in words[:3]]
-    notes, known = [], {}
-    try:
-        # The lock's own folder, not git's working directory, says which configuration it belongs to.
-        known = dict(configs.at(Path(words[3]).parent if len(words) == 4 else Path()).settings.jobs)
-    except ConfigError as error:
-        notes.append(f"note: the limits were not counted again: {error.message}")
-    result = merged(files, known)
-    write(files[1], result.lock)
-    name = words[3] if len(words) == 4 else str(files[1])
-    problems = tuple(Problem(path=name, message=text) for text in result.over)
-    said = f"{name}: {_counted(len(result.lock.graphs), 'graph')} after the merge"
-    return Report(
-        tool="lock",
-        problems=problems,
-        document={
-            "schema": 1,
-            "file": name,
-            "graphs": len(result.lock.graphs),
-            "over": list(result.over),
-        },
-        summary=(said,) if not problems else (said, "over the limit: mend the code or raise the limit, then commit"),
-        notes=tuple(notes),
-        exit_code=Exit.FINDINGS if problems else Exit.CLEAN,
     )
