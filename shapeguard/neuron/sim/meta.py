@@ -123,7 +123,16 @@ class _MetaRunner:
         return any(place == "cpu" for place in _places(targets))
 
     def _on_zeros(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.op(*[_zeros(value) for value in args], **{k: _zeros(v) for k, v in kwargs.items()})
+        there = [_zeros(value) for value in args]
+        named = {name: _zeros(value) for name, value in kwargs.items()}
+        result = self.op(*there, **named)
+        pairs = [(args[i], there[i]) for i in self.written if i < len(args)]
+        pairs += [(kwargs[name], named[name]) for name in self.written_names if name in kwargs]
+        for given, used in pairs:
+            # The stand-in of an `out` was resized; what it stands for has to follow.
+            if isinstance(given, Tensor) and given.is_meta and given.shape != used.shape:
+                given.resize_(used.shape)
+        return result
 
     def _with_values(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Find the values that a small result of whole numbers has if all that is unknown is zero."""
