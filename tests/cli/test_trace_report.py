@@ -22,7 +22,7 @@ def test_a_run_is_shown_on_standard_output_verdict_first() -> None:
     done = report("ragged")
     assert done.returncode == 0
     assert done.stdout.startswith("still compiling: 2 of 4 regions came after warm-up (the last at step 4 of 10)\n")
-    assert "1. ragged.py:18 (makes the batch): 3 more regions, 6 more eager signatures\n" in done.stdout
+    assert "1. ragged.py:18 (makes the batch): 3 more regions, 11 more eager signatures\n" in done.stdout
     assert "input_ids dim 1 = 9, 5, 13, 7: 4 lengths, no pattern" in done.stdout
     assert "never run on Trainium" in " ".join(done.stdout.split())
     assert "padding: 14% of 172 tokens" in done.stdout
