@@ -32,6 +32,7 @@ class Window(AbstractContextManager["Window"]):
         self._warmup_steps = warmup_steps
         self._watch: Watch
         self._step = 0
+        self._is_manual = False
         self._undo: list[Callable[[], None]] = []
         self._late: list[Compiled] = []
         self.graphs: list[Compiled] = []
@@ -63,9 +64,17 @@ class Window(AbstractContextManager["Window"]):
             self._judge()
 
     def step(self) -> None:
-        """Mark the beginning of a step by hand, where nothing else does."""
+        """Mark the beginning of a step by hand; the optimizer's steps then no longer count."""
+        self._is_manual = True
+        self._next()
+
+    def _next(self) -> None:
         self._take()
         self._step += 1
+
+    def _optimizer_stepped(self, *args: object) -> None:
+        if not self._is_manual:
+            self._next()
 
     def _count_steps(self) -> None:
         """Outside of a trace: a step ends with the optimizer's, or begins with `shapeguard.step()`."""
@@ -73,15 +82,16 @@ class Window(AbstractContextManager["Window"]):
         self._undo.append(lambda: api._ON_STEP.remove(self.step))
         if "torch" in sys.modules:
             optimizer: Any = import_module("torch.optim.optimizer")
-            hook = optimizer.register_optimizer_step_post_hook(lambda *args: self.step())
+            hook = optimizer.register_optimizer_step_post_hook(self._optimizer_stepped)
             self._undo.append(hook.remove)
 
     def _take(self) -> None:
         seen: Seen = self._watch.look()
         self.graphs += seen.graphs
         self.eager += seen.eager
-        # A step begins at its mark, or ends with the optimizer's: either way warm-up is over after so many marks.
-        if not self._watch.counts_eager and self._step >= max(self._warmup_steps, 1):
+        # A mark by hand begins a step, the optimizer's ends one.
+        running = self._step if self._is_manual else self._step + 1
+        if not self._watch.counts_eager and running > self._warmup_steps:
             self._late += seen.graphs
 
     def _judge(self) -> None:

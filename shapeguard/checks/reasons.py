@@ -108,7 +108,10 @@ class _Finder:
         cause = self._cause_of_region(first)
         if cause is not None and _code(first) in self._known_codes:
             return cause, _of_cause(cause, first)
-        if is_compared and (near := self._nearest(graph)) is not None:
+        near = self._nearest(graph) if is_compared else None
+        # With the lock's inputs and yet new: what changes inside the run tells more than "another program".
+        is_inner = cause is not None and cause.kind != "mode" and near is not None and near.inputs == graph.inputs
+        if near is not None and not is_inner:
             return self._against(first, near, graph)
         if cause is not None:
             return cause, _of_cause(cause, first)

@@ -187,7 +187,7 @@ class TorchWatch:
         path = str(record.co_filename or "")
         where = f"{_shown(path)}:{record.co_firstlineno}" if path and "site-packages" not in path else ""
         reason = str(getattr(record, "recompile_reason", None) or "")
-        name = f"{'graph' if is_forward else 'backward'} {record.co_name or ''}".strip()
+        name = " of ".join(filter(None, ["graph" if is_forward else "backward", str(record.co_name or "")]))
         what = text_of(from_guard(reason)).strip(" →") if reason else "compiled for the first time"
         return Compiled(name=name, number=self._number, why=f"{what} at {where}" if where else what)
 
