@@ -130,7 +130,7 @@ def test_init_asks_or_says_how_not_to_be_asked(shapeguard):
     ran = shapeguard("init")
     assert (ran.code, "there is nobody to ask\nhint: use --yes" in ran.err) == (2, True)
     ran = shapeguard("init", "--dry-run")
-    assert (ran.code, sorted(os.listdir())) == (0, ["train.py"])
+    assert (ran.code, [path.name for path in Path().iterdir()]) == (0, ["train.py"])
     assert "would write shapeguard.toml" in ran.out
     assert shapeguard("init", "--yes", "--package", 'x"; rm -rf /').code == 2
 
