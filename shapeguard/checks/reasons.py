@@ -6,23 +6,24 @@ another (every batch is larger now), each graph is compared with the nearest one
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from shapeguard.checks.signatures import as_compile, inputs_of, operator
+from shapeguard.checks.sizes import Sizes
 from shapeguard.checks.words import what_changed
 from shapeguard.lock.observe import PARAMETERS, First, Observed
-from shapeguard.lock.values import Lock, LockedGraph, eager_key, eager_text
+from shapeguard.lock.values import Lock, LockedGraph, eager_key
 from shapeguard.runs.causes import Cause, explain
 from shapeguard.runs.compare import Change, changes
 from shapeguard.runs.tracks import text_of
-from shapeguard.runs.values import Compile, Input, Process, Site
+from shapeguard.runs.values import Compile, Process, Site
 
 MEANT = "if it is meant, run `shapeguard lock` and commit the lock"
-MOST_COMPARED = 200
+_MOST_SIZES = 64
+MOST_COMPARED = 50
 """So many new graphs are compared with the lock; of more, the rest is only counted."""
-_INPUT = re.compile(r"(?P<path>\S+) (?P<shape>scalar|[\d?]+(?:×[\d?]+)*) (?P<dtype>\w+)(?: (?P<layout>.*))?")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,8 +49,11 @@ def reasons(observed: Observed, lock: Lock, graphs: Sequence[LockedGraph], eager
         found.setdefault(name, reason).graphs.append(graph)
     for line in eager:
         name, reason = finder.of_eager(line)
-        found.setdefault(name, reason).eager.append(line)
-    return _joined(list(found.values()))
+        known = found.setdefault(name, reason)
+        known.eager.append(line)
+        if known.advice == MEANT and not known.graphs and known.text != reason.text:
+            known.text = "their inputs are others than in the lock"
+    return sorted(_joined(list(found.values())), key=lambda reason: (not reason.graphs, reason.advice == MEANT))
 
 
 def _joined(found: list[Reason]) -> list[Reason]:
@@ -70,12 +74,8 @@ def _joined(found: list[Reason]) -> list[Reason]:
 
 def _is_home(known: Reason, vague: Reason) -> bool:
     """Whether the same operators at the same line have a better reason: the first of those that grow."""
-    operators = {line.partition("(")[0] for line in known.eager}
-    return (
-        known.advice != MEANT
-        and known.site == vague.site
-        and operators >= {line.partition("(")[0] for line in vague.eager}
-    )
+    operators = {operator(line) for line in known.eager}
+    return known.advice != MEANT and known.site == vague.site and operators >= {operator(line) for line in vague.eager}
 
 
 class _Finder:
@@ -84,16 +84,23 @@ class _Finder:
     def __init__(self, observed: Observed, lock: Lock) -> None:
         self._observed = observed
         self._job = lock.of(observed.job)
+        self._alike: dict[tuple[str, str], list[LockedGraph]] = {}
+        for graph in self._job.values():
+            self._alike.setdefault((graph.kind, graph.model), []).append(graph)
         self._explained: dict[int, tuple[Cause, ...]] = {}
         kept = [observed.firsts[graph.key] for graph in observed.graphs.values() if graph.id in self._job]
         self._known_codes = {_code(first) for first in kept}
         found = lock.jobs.get(observed.job)
         lines = found.eager if found else ()
-        self._eager = _by_operator(lines)
+        self._eager: dict[str, list[str]] = {}
+        for line in lines:
+            self._eager.setdefault(operator(line), []).append(line)
         known = {eager_key(line) for line in lines}
         self._known_operators = {observed.firsts[key].compile.name for key in observed.eager if key in known}
         self._by_region: dict[tuple[int, int], tuple[object, Reason]] = {}
-        self._by_sizes: dict[tuple[object, object], object] = {}
+        self._by_number: dict[int, dict[int, Cause]] = {}
+        self._causes_told: dict[int, Reason] = {}
+        self._sizes = Sizes()
 
     def of_graph(self, graph: LockedGraph, *, is_compared: bool) -> tuple[object, Reason]:
         """Give the reason for a new graph, and what tells it from other reasons."""
@@ -107,14 +114,14 @@ class _Finder:
         """Give the reason for a region by the first of its graphs: what changes the forward changes the backward."""
         cause = self._cause_of_region(first)
         if cause is not None and _code(first) in self._known_codes:
-            return cause, _of_cause(cause, first)
+            return self._told(cause, first)
         near = self._nearest(graph) if is_compared else None
         # With the lock's inputs and yet new: what changes inside the run tells more than "another program".
         is_inner = cause is not None and cause.kind != "mode" and near is not None and near.inputs == graph.inputs
         if near is not None and not is_inner:
             return self._against(first, near, graph)
         if cause is not None:
-            return cause, _of_cause(cause, first)
+            return self._told(cause, first)
         text = f"the lock has no {graph.kind} graph of {graph.model or 'this function'}, which first ran here"
         return (first.site, text), Reason(site=first.site, text=_with_phase(text, first))
 
@@ -123,21 +130,35 @@ class _Finder:
         first = self._observed.firsts[eager_key(line)]
         cause = self._cause_of_operator(first)
         if cause is not None and (cause.count or first.compile.name in self._known_operators):
-            return cause, _of_cause(cause, first)
+            return id(cause), _of_cause(cause, first)
         found = self._eager_change(line, first)
         if cause is not None and not found:
-            return cause, _of_cause(cause, first)
+            return id(cause), _of_cause(cause, first)
         site = first.compile.site
         for change in found:
-            name = self._by_sizes.get((change.old, change.new))
+            name = self._sizes.reason(change)
             if name is not None:
                 return name, Reason(site=site, text="")
         text = f"{text_of(found[0])}, against the lock" if found else "the lock has none like them"
         return (site, "eager"), Reason(site=site, text=_with_phase(text, first), advice=MEANT)
 
+    def _told(self, cause: Cause, first: First) -> tuple[object, Reason]:
+        """Give a cause of the run itself; eager operators whose sizes change with it belong to it."""
+        name = id(cause)
+        if name not in self._causes_told:
+            self._causes_told[name] = _of_cause(cause, first)
+            if cause.kind == "shape":
+                self._sizes.add(cause.values[:_MOST_SIZES], cause.values[:_MOST_SIZES], name)
+        return name, self._causes_told[name]
+
     def _cause_of_region(self, first: First) -> Cause | None:
         number = first.region.region if first.region else 0
-        return next((cause for cause in self._causes(first.process) if number and number in cause.regions), None)
+        key = id(first.process)
+        if key not in self._by_number:
+            # The first cause that counts a region is its reason.
+            found = reversed(self._causes(first.process))
+            self._by_number[key] = {region: cause for cause in found for region in cause.regions}
+        return self._by_number[key].get(number) if number else None
 
     def _cause_of_operator(self, first: First) -> Cause | None:
         step, name = first.compile.step, first.compile.name
@@ -161,6 +182,12 @@ class _Finder:
             text = _other_program(near, graph)
             return (first.site, text), Reason(site=first.site, text=text, advice=MEANT)
         lead = causes[0]
+        for cause in self._causes(first.process):
+            # What also varies inside the run is one reason, whatever it is compared with.
+            if _place(cause) == _place(lead) and cause.count and {*lead.values[1:]} <= {*cause.values}:
+                self._sizes.add(lead.values[:1], cause.values[:_MOST_SIZES], id(cause))
+                self._known_codes.add(_code(first))
+                return self._told(cause, first)
         dim = f" dim {lead.dim}" if lead.dim is not None else ""
         more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
         values = " → ".join(map(str, lead.values))
@@ -169,12 +196,12 @@ class _Finder:
         )
         name = (reason.site, reason.text)
         if len(lead.values) == 2:
-            self._by_sizes.setdefault((lead.values[0], lead.values[1]), name)
+            self._sizes.add(lead.values[:1], lead.values[1:], name)
         return name, reason
 
     def _nearest(self, graph: LockedGraph) -> LockedGraph | None:
         """Give the graph of the lock that has most inputs in common; those that the run still needs come last."""
-        alike = [other for other in self._job.values() if (other.kind, other.model) == (graph.kind, graph.model)]
+        alike = self._alike.get((graph.kind, graph.model), ())
         mine = set(graph.inputs)
         return min(
             alike,
@@ -188,10 +215,14 @@ class _Finder:
         )
 
     def _eager_change(self, line: str, first: First) -> tuple[Change, ...]:
-        new = _eager_compile(line)
-        olds = map(_eager_compile, self._eager.get(first.compile.name, ())[:64])
+        new = as_compile(line)
+        olds = map(as_compile, self._eager.get(first.compile.name, ())[:64])
         found = (changes(old, new) for old in olds if len(old.inputs) == len(new.inputs))
         return min((each for each in found if each), key=len, default=())
+
+
+def _place(cause: Cause) -> tuple[str, str, int | None]:
+    return cause.kind, cause.input, cause.dim
 
 
 def _code(first: First) -> object:
@@ -212,7 +243,7 @@ def _as_recorded(graph: LockedGraph, like: Compile) -> dict[str, Any]:
     """Give a locked graph's inputs and constants as a run would have recorded them beside a region of this run."""
     known = {row.path: row for row in like.inputs}
     rows = []
-    for row in filter(None, map(_input, graph.inputs)):
+    for row in inputs_of(graph.inputs):
         mine = known.get(row.path)
         rows.append(replace(row, device=mine.device, grad=mine.grad) if mine else row)
     # Of constants only those that both have: a lock keeps the short ones.
@@ -223,52 +254,29 @@ def _as_recorded(graph: LockedGraph, like: Compile) -> dict[str, Any]:
 
 
 def _other_program(old: LockedGraph, new: LockedGraph) -> str:
+    told = []
+    if old.constants != new.constants:
+        told.append(_constants(old, new))
     if old.dtypes != new.dtypes:
         gone, came = sorted({*old.dtypes} - {*new.dtypes}), sorted({*new.dtypes} - {*old.dtypes})
-        return f"dtype {' and '.join(gone) or 'none'} → {' and '.join(came) or 'none'} in it, against the lock"
-    if old.constants != new.constants:
-        was, now = sorted({*old.constants} - {*new.constants}), sorted({*new.constants} - {*old.constants})
-        return f"{', '.join(was) or 'nothing'} → {', '.join(now) or 'nothing'} is baked in, against the lock"
+        told.append(_dtypes(" and ".join(gone), " and ".join(came)))
+    if told:
+        return f"{'; '.join(told)}, against the lock"
     if old.nodes != new.nodes:
         return f"the same inputs, another program: {old.nodes} → {new.nodes} operators, against the lock"
     return f"the same inputs and as many operators ({new.nodes}), another program, against the lock"
 
 
-def _eager_compile(line: str) -> Compile:
-    _, constants = _eager_parts(line)
-    return _compile(_eager_inputs(line), constants)
+def _dtypes(gone: str, came: str) -> str:
+    if gone and came:
+        return f"dtype {gone} → {came} in it"
+    return f"dtype {came} is new in it" if came else f"dtype {gone} is no longer in it"
 
 
-def _compile(inputs: Iterable[str], constants: Iterable[str]) -> Compile:
-    rows = tuple(row for row in map(_input, inputs) if row is not None)
-    pairs = (constant.partition("=") for constant in constants)
-    return Compile(n=0, kind="", outcome="", inputs=rows, constants=tuple((name, value) for name, _, value in pairs))
-
-
-def _input(text: str) -> Input | None:
-    match = _INPUT.fullmatch(text)
-    if match is None:
-        return None
-    sizes = () if match["shape"] == "scalar" else match["shape"].split("×")
-    shape = tuple(int(size) if size.isdigit() else -1 for size in sizes)
-    return Input(path=match["path"], shape=shape, dtype=match["dtype"], layout=match["layout"] or "")
-
-
-def _by_operator(lines: Iterable[str]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in lines:
-        found.setdefault(line.partition("(")[0], []).append(line)
-    return found
-
-
-def _eager_parts(line: str) -> tuple[str, tuple[str, ...]]:
-    inside = eager_text(line).partition("(")[2].removesuffix(")")
-    inputs, _, constants = inside.partition("; ")
-    if not _INPUT.match(inputs) and not constants:
-        inputs, constants = "", inputs
-    return inputs, tuple(constants.split(", ")) if constants else ()
-
-
-def _eager_inputs(line: str) -> tuple[str, ...]:
-    inputs, _ = _eager_parts(line)
-    return tuple(re.split(r", (?=\S+ (?:scalar|[\d?]))", inputs)) if inputs else ()
+def _constants(old: LockedGraph, new: LockedGraph) -> str:
+    """Say which baked-in value differs: `scale: 1 → 2`, `autocast: none → bfloat16`."""
+    before = dict(row.partition("=")[::2] for row in old.constants)
+    after = dict(row.partition("=")[::2] for row in new.constants)
+    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    told = [f"{name}: {before.get(name, 'none')} → {after.get(name, 'none')}" for name in names[:2]]
+    return ", ".join(told) + (f" and {len(names) - 2} more" if len(names) > 2 else "")

@@ -113,7 +113,7 @@ def _graph(compile: Compile, region: Compile | None, job: str) -> LockedGraph:
         key=compile.key,
         model=compile.model or owner.model,
         inputs=inputs_of(owner.inputs or compile.inputs),
-        dtypes=tuple(sorted({row.dtype for row in (*compile.inputs, *owner.inputs)})),
+        dtypes=tuple(sorted({*compile.dtypes, *(row.dtype for row in (*compile.inputs, *owner.inputs))})),
         constants=_constants(owner),
         nodes=compile.nodes,
         jobs=(job,),

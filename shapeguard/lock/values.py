@@ -23,7 +23,7 @@ class LockedGraph:
     inputs: tuple[str, ...] = ()
     """Inputs of its region, parameters left out: `input_ids 4×128 int64`."""
     dtypes: tuple[str, ...] = ()
-    """Types of all that it takes, parameters too."""
+    """Types of all tensors in it, parameters too."""
     constants: tuple[str, ...] = ()
     """What is baked into it by value: `scale=2`, `autocast=bfloat16`."""
     nodes: int = 0

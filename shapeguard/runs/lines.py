@@ -97,6 +97,7 @@ class Reader:
                 tp=int(get("tp") or 0),
                 nodes=int(get("nodes") or 0),
                 operators=_counts(get("operators")),
+                dtypes=self._one(tuple(map(str, get("dtypes") or ()))),
                 seconds=_seconds(get("seconds")),
                 collectives=int(get("collectives") or 0),
                 outline=str(get("outline") or ""),

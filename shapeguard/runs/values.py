@@ -86,6 +86,8 @@ class Compile:
     nodes: int = 0
     operators: Mapping[str, int] = field(default_factory=dict)
     """How often each operator occurs in the graph."""
+    dtypes: tuple[str, ...] = ()
+    """Types of all tensors in the graph; empty where that was not recorded."""
     seconds: float | None = None
     """What the compiler took; None where nothing was compiled, as on the simulated device."""
     collectives: int = 0

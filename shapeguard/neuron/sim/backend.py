@@ -118,6 +118,7 @@ class _Region:
                 "constants": [],
                 "nodes": len(graph.graph.nodes),
                 "operators": _operators(graph),
+                "dtypes": _dtypes(graph),
                 "collectives": collectives,
                 "outline": outline(text),
                 "exchange": exchange(text) if collectives else "",
@@ -149,6 +150,12 @@ def _operators(graph: fx.GraphModule) -> dict[str, int]:
     """Give how often each operator occurs, by its name without "aten::"."""
     targets = (node.target for node in graph.graph.nodes if isinstance(node.target, torch._ops.OpOverload))
     return dict(Counter(str(each).removeprefix("aten.").removesuffix(".default") for each in targets))
+
+
+def _dtypes(graph: fx.GraphModule) -> list[str]:
+    """Give the types of all tensors in a graph: autocast changes those inside, not those of the inputs."""
+    values = (node.meta.get("val") for node in graph.graph.nodes)
+    return sorted({dtype_name(value.dtype) for value in values if isinstance(value, torch.Tensor)})
 
 
 def _row(node: fx.Node) -> dict[str, Any]:
