@@ -18,7 +18,7 @@ since the start of the process and never part of a comparison.
   forward, backward, inference
                 one graph after AOTAutograd: region it belongs to, name, inputs, nodes, operators {name: how often},
                 collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key known),
-                "failed"; optional: outline (a digest that leaves out constants), exchange (a digest of its collectives),
+                "failed"; optional: outline (a digest that leaves out constants), exchange (digest of its collectives),
                 dtypes [text] of all tensors in it
   eager         one new key of an eager operator: op (overload name without "aten::"), inputs, constants,
                 certainty ("" or "±": the count rests on a guess about Neuron); optional: instance (which model's
