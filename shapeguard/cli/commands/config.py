@@ -27,17 +27,22 @@ def command(configs: Configs, set_only: bool) -> Report:
     here = configs.here
     rows = [(name, value, here.origins.get(name, DEFAULT)) for name, value, _ in leaves(here.settings)]
     rows = [row for row in rows if row[2] != DEFAULT or not set_only]
+    settings: dict[str, dict[str, JSON]] = {
+        name: {"value": _plain(value), "from": origin} for name, value, origin in rows
+    }
     document: dict[str, JSON] = {
         "schema": 1,
         "file": None if here.file is None else os.fspath(here.file),
-        "settings": {name: {"value": _plain(value), "from": origin} for name, value, origin in rows},
+        "settings": settings,
     }
+    # The value last: one that is long would push what stands right of it out of sight.
     table = Table(
-        columns=("key", "value", "from"),
-        rows=tuple((name, json.dumps(_plain(value), ensure_ascii=False), origin) for name, value, origin in rows),
+        columns=("key", "from", "value"),
+        rows=tuple((name, origin, json.dumps(_plain(value), ensure_ascii=False)) for name, value, origin in rows),
         note="" if here.file else "no configuration file was found",
     )
-    return Report(tool="config", sections=(table,), document=document)
+    lines = [{"key": name, **setting} for name, setting in settings.items()]
+    return Report(tool="config", sections=(table,), document=document, is_listing=True, rows=lines)
 
 
 def _plain(value: Any) -> Any:

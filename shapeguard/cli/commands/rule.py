@@ -26,9 +26,16 @@ def command(codes: tuple[str, ...], is_all: bool) -> Report:
     if not codes and not is_all:
         raise click.UsageError("Give a rule's code, for example SG304, or --all.")
     chosen = list(entries.values()) if is_all else [_entry(code, entries) for code in codes]
-    document: dict[str, JSON] = {"schema": 1, "rules": [_plain(entry) for entry in chosen]}
+    plain = [_plain(entry) for entry in chosen]
     sections = (_list(chosen),) if is_all else tuple(Text(text=_page(entry), is_verbatim=True) for entry in chosen)
-    return Report(tool="rule", sections=sections, document=document)
+    return Report(
+        tool="rule",
+        sections=sections,
+        document={"schema": 1, "rules": plain},
+        is_listing=True,
+        rows=plain,
+        rules=tuple(chosen),
+    )
 
 
 def _entry(code: str, entries: dict[str, RuleEntry]) -> RuleEntry:
