@@ -9,7 +9,8 @@ since the start of the process and never part of a comparison.
             num_devices, flags (of the compiler), toolchain {python, torch, transformers, shapeguard}}; optional: forked
             (true in a forked child)
 `compile`   n (counts from 1 in the process), kind, outcome, key; optional: config (digest of the model's
-            configuration), tp (size of its tensor parallelism), seconds (what the compiler took); and by kind:
+            configuration), tp (size of its tensor parallelism), seconds (what the compiler took), neff (the key of
+            the compiled file, where there is a folder of them); and by kind:
   region        what Dynamo handed to the backend: region (id, from 1), code {file, line, function} of the compiled
                 code object, inputs, constants, guard, modes {grad, inference, training, autocast}, model, nodes;
                 optional: instance (which `torch.compile` call made it, from 1: two models of one class are two).

@@ -67,6 +67,11 @@ def name_of(path: str) -> NeffName | None:
     return xla_name(path.removesuffix(f"/{NEFF}")) if path.endswith(f"/{NEFF}") else None
 
 
+def place_of(key: str) -> str:
+    """Give the place of a TorchNeuron NEFF below its folder, by its key on disk: what `name_of` reads."""
+    return f"{key}/{key}.neff" if len(key) == 64 else f"{key[:2]}/{key[2:4]}/{key}.neff"
+
+
 def xla_name(path: str) -> NeffName | None:
     """Read the place of a module's folder of torch-xla; None for any other."""
     parts = path.split("/")

@@ -98,6 +98,7 @@ class Reader:
                 nodes=int(get("nodes") or 0),
                 operators=_counts(get("operators")),
                 dtypes=self._one(tuple(map(str, get("dtypes") or ()))),
+                neff=str(get("neff") or ""),
                 seconds=_seconds(get("seconds")),
                 collectives=int(get("collectives") or 0),
                 outline=str(get("outline") or ""),

@@ -88,6 +88,8 @@ class Compile:
     """How often each operator occurs in the graph."""
     dtypes: tuple[str, ...] = ()
     """Types of all tensors in the graph; empty where that was not recorded."""
+    neff: str = ""
+    """The stack's own key of the compiled file on disk; empty where there is none."""
     seconds: float | None = None
     """What the compiler took; None where nothing was compiled, as on the simulated device."""
     collectives: int = 0

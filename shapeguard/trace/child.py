@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shapeguard import __version__
+from shapeguard.core.forbid import GATE, VARIABLE, mode_of
 from shapeguard.neuron.model.policy import from_environment
 from shapeguard.neuron.sim.register import Claimed, register
 from shapeguard.trace import api, batches, breaks, models, weights
@@ -40,10 +41,11 @@ def boot(environ: Mapping[str, str]) -> Claimed:
             "target": target,
             "inner": inner,
             "num_devices": num_devices,
-            "toolchain": _toolchain(),
+            "toolchain": _toolchain(environ),
             "flags": from_environment(environ, target=target).flags,
         },
     }
+    GATE.mode = mode_of(environ.get(VARIABLE, ""))
     folder = Path(environ["SHAPEGUARD_RUN_DIR"])
     recorder = Recorder(folder, rank=int(environ.get("RANK") or 0), sites=sites, start=start)
     # Before anything imports Dynamo: it takes `Module.__call__` as it finds it for the plain one.
@@ -76,8 +78,10 @@ def _keep_graph(folder: Path, key: str, text: str) -> None:
     (folder / f"{key}.txt").write_text(text + "\n", encoding="utf-8")
 
 
-def _toolchain() -> dict[str, str]:
+def _toolchain(environ: Mapping[str, str]) -> dict[str, str]:
     found = {"python": platform.python_version(), "shapeguard": __version__}
+    if compiler := environ.get("SHAPEGUARD_SIM_COMPILER"):
+        found["neuronx-cc"] = compiler
     for name in ("torch", "transformers"):
         try:
             found[name] = version(name)

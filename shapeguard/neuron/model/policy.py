@@ -55,6 +55,10 @@ class Policy:
     """`NEURON_COMPILATION_CACHE_MAX_ENTRIES`: the least recently used entry makes room; 0: unbounded."""
     has_metrics: bool = False
     """`TORCH_NEURONX_METRICS_ENABLED=1`: the counters of the cache move."""
+    compiler: str = ""
+    """`SHAPEGUARD_SIM_COMPILER`: a version of neuronx-cc that the simulation is to have, part of the keys on disk."""
+    speed: float = 0.0
+    """`SHAPEGUARD_SIM_SPEED`: so many times faster than guessed a simulated compile takes; 0: it takes no time."""
 
     @property
     def flags(self) -> list[str]:
@@ -103,6 +107,8 @@ def from_environment(environ: Mapping[str, str], *, target: str = "trn2") -> Pol
         has_sync_memory=not is_on("TORCH_NEURONX_DISABLE_NEFF_CACHE"),
         max_entries=int(_number(environ, "NEURON_COMPILATION_CACHE_MAX_ENTRIES", 0)),
         has_metrics=is_on("TORCH_NEURONX_METRICS_ENABLED"),
+        compiler=environ.get("SHAPEGUARD_SIM_COMPILER", ""),
+        speed=_number(environ, "SHAPEGUARD_SIM_SPEED", 0.0),
     )
 
 

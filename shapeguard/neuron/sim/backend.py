@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections import Counter
@@ -11,13 +12,15 @@ from typing import Any
 import torch
 from torch import fx
 
+from shapeguard.core.cost import compile_s
 from shapeguard.core.events import Outcome
+from shapeguard.core.forbid import GATE, CompileForbiddenError
 from shapeguard.neuron.sim.counting import dtype_name, layout_of
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.execute import executable
 from shapeguard.neuron.sim.fingerprint import digest, text_of
 from shapeguard.neuron.sim.metrics import GraphMetrics
-from shapeguard.neuron.sim.neff_cache import Entry
+from shapeguard.neuron.sim.neff_cache import Entry, Forbidden
 from shapeguard.neuron.sim.outline import exchange, outline
 from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
 from shapeguard.neuron.sim.torch_private import without_modes
@@ -101,19 +104,29 @@ class _Region:
         suffix = policy.suffix(policy.opt_level_compile)
         key = digest(f"{text}_{suffix}")
         backend.device.keep_graph(key, text)
-        entry, outcome = backend.device.counter.neffs.request(f"{digest(text)}_{suffix}", text)
+        num_nodes = len(graph.graph.nodes)
         name = f"{self.model_name}_{self.number}_{kind}_{len(backend.all_metrics) + 1}"
-        collectives = sum("c10d" in str(node.target) for node in graph.graph.nodes)
+        try:
+            neffs = backend.device.counter.neffs
+            entry, outcome = neffs.request(f"{digest(text)}_{suffix}", text, compile_s(num_nodes))
+        except Forbidden:
+            self._emit(graph, text, kind=kind, name=name, key=key, outcome=Outcome.FAILED)
+            GATE.refuse(f"{kind} graph", _refused())
         is_compiled = outcome is Outcome.COMPILED
-        self._measure(entry.key, name, is_compiled, num_nodes=len(graph.graph.nodes), has_collectives=collectives > 0)
-        backend.device.sink.emit(
+        collectives = _num_collectives(graph)
+        self._measure(entry.key, name, is_compiled, num_nodes=num_nodes, has_collectives=collectives > 0)
+        neff = {"neff": entry.persistent_key} if policy.cache_dir else {}
+        self._emit(graph, text, kind=kind, name=name, key=key, outcome=outcome or Outcome.SHARED, **neff)
+        if is_compiled:
+            GATE.tell(f"{kind} graph")
+        return entry
+
+    def _emit(self, graph: fx.GraphModule, text: str, **facts: Any) -> None:
+        collectives = _num_collectives(graph)
+        self.backend.device.sink.emit(
             {
                 "type": "compile",
-                "kind": kind,
-                "outcome": outcome or Outcome.SHARED,
-                "key": key,
                 "region": self.number,
-                "name": name,
                 "inputs": [_row(node) for node in graph.graph.nodes if node.op == "placeholder"],
                 "constants": [],
                 "nodes": len(graph.graph.nodes),
@@ -122,9 +135,9 @@ class _Region:
                 "collectives": collectives,
                 "outline": outline(text),
                 "exchange": exchange(text) if collectives else "",
+                **facts,
             }
         )
-        return entry
 
     def _measure(self, key: str, name: str, is_compiled: bool, *, num_nodes: int, has_collectives: bool) -> None:
         from torch._dynamo.utils import compilation_time_metrics, counters
@@ -144,6 +157,23 @@ class _Region:
         )
         self.backend.metrics.append(record)
         self.backend.all_metrics.append(record)
+
+
+@functools.cache
+def _refused() -> type[CompileForbiddenError]:
+    """Give the error as one that Dynamo hands to the program as it is, instead of wrapping it."""
+    from torch._dynamo.exc import ShortenTraceback
+
+    class RefusedError(CompileForbiddenError, ShortenTraceback):
+        def __init__(self, message: str) -> None:
+            ShortenTraceback.__init__(self, message, first_useful_frame=None)
+
+    RefusedError.__name__ = RefusedError.__qualname__ = CompileForbiddenError.__name__
+    return RefusedError
+
+
+def _num_collectives(graph: fx.GraphModule) -> int:
+    return sum("c10d" in str(node.target) for node in graph.graph.nodes)
 
 
 def _operators(graph: fx.GraphModule) -> dict[str, int]:

@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
 import torch
 
+from shapeguard.core.cost import EAGER_S
 from shapeguard.core.events import Outcome, Sink
+from shapeguard.core.forbid import GATE
 from shapeguard.neuron.model import copies, eager
 from shapeguard.neuron.model.eager import Argument, Call, Spec, TypeOf, Value
 from shapeguard.neuron.model.extras import parts
@@ -19,7 +22,7 @@ from shapeguard.neuron.model.layouts import Kind, Layout, classify
 from shapeguard.neuron.model.policy import Policy
 from shapeguard.neuron.model.tables import BY_VALUE, NEVER_CUT_SHORT, REDUCTIONS
 from shapeguard.neuron.sim.metrics import Counters
-from shapeguard.neuron.sim.neff_cache import Entry, NeffCache, Tally
+from shapeguard.neuron.sim.neff_cache import Entry, Forbidden, NeffCache, Tally
 from shapeguard.neuron.sim.persistent import store_for
 
 Tensor = torch.Tensor
@@ -76,12 +79,13 @@ class Counter:
         self.counters = Counters(is_enabled=policy.has_metrics)
         self.counters.settle = self.settle
         store = store_for(policy)
-        self.neffs = NeffCache(store, self.counters, max_entries=policy.max_entries)
+        make = partial(NeffCache, store, compiler=policy.compiler, speed=policy.speed)
+        self.neffs = make(self.counters, max_entries=policy.max_entries)
         """What compiled graphs use, and eager ones in async mode."""
         self.eager_neffs = self.neffs
         if policy.is_sync:
             # A cache on the Python side, which the counters know nothing of.
-            self.eager_neffs = NeffCache(store, Counters(is_enabled=False), digits=64)
+            self.eager_neffs = make(Counters(is_enabled=False), digits=64)
         self.executed: set[str] = set()
         self.fallen_back: set[str] = set()
         """Operators that no kernel of the device took."""
@@ -223,12 +227,18 @@ class Counter:
         text = eager.key(call, self.policy)
         if kind == "eager" and not self.policy.has_sync_memory and self.policy.is_sync:
             self.eager_neffs.clear(disk=False)
-        entry, outcome = self.eager_neffs.request(text, text)
+        try:
+            entry, outcome = self.eager_neffs.request(text, text, EAGER_S)
+        except Forbidden:
+            self._emit(call, text, kind=kind, outcome=Outcome.FAILED)
+            GATE.refuse(call.op)
         if outcome is not None:
-            self._emit(call, text, kind=kind, outcome=outcome)
+            self._emit(call, text, kind=kind, outcome=outcome, neff=self.policy.cache_dir and entry.persistent_key)
+            if outcome is Outcome.COMPILED:
+                GATE.tell(call.op)
         return entry
 
-    def _emit(self, call: Call, text: str, *, kind: str, outcome: Outcome) -> None:
+    def _emit(self, call: Call, text: str, *, kind: str, outcome: Outcome, neff: str = "") -> None:
         self.sink.emit(
             {
                 "type": "compile",
@@ -242,6 +252,7 @@ class Counter:
                 ],
                 "constants": [{"path": path, "value": value} for path, value in eager.constants(call)],
                 "certainty": eager.certainty(call),
+                **({"neff": neff} if neff else {}),
             }
         )
 

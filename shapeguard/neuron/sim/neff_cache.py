@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shapeguard.core.events import Outcome
+from shapeguard.core.forbid import GATE, RAISE
 from shapeguard.core.neffs import SIMULATED
 from shapeguard.neuron.sim.metrics import PREFIX, Counters
 from shapeguard.neuron.sim.persistent import Store, artifact, persistent_key
@@ -37,26 +39,44 @@ class Tally:
     num_settled: int = 0
 
 
+class Forbidden(Exception):  # noqa: N818 - who asked for the NEFF turns it into an error
+    """Nothing has the NEFF, and nothing may compile."""
+
+
 class NeffCache:
     """One string, one NEFF; a string that is not here is looked for on disk, then compiled."""
 
-    def __init__(self, store: Store | None, counters: Counters, *, max_entries: int = 0, digits: int = 32) -> None:
+    def __init__(
+        self,
+        store: Store | None,
+        counters: Counters,
+        *,
+        max_entries: int = 0,
+        digits: int = 32,
+        compiler: str = "",
+        speed: float = 0.0,
+    ) -> None:
         self.entries: dict[str, Entry] = {}
         self.counters = counters
         self._store = store
         self._max_entries = max_entries
         self._digits = digits
+        self._compiler = compiler
+        self._speed = speed
         self._lock = threading.RLock()
 
-    def request(self, key: str, program: str) -> tuple[Entry, Outcome | None]:
-        """Give the entry of a key, and how it came to be here; None for one that was here already."""
+    def request(self, key: str, program: str, compile_s: float = 0.0) -> tuple[Entry, Outcome | None]:
+        """Give the entry of a key, and how it came to be here; None for one that was here already.
+
+        `compile_s`: what the compiler is guessed to take. Raises `Forbidden` where it would run and must not.
+        """
         with self._lock:
             entry = self.entries.get(key)
             if entry is not None:
                 self.hit(entry)
                 return entry, None
             self.counters.add("InMemoryMisses")
-            entry, outcome = self._bring(key, program)
+            entry, outcome = self._bring(key, program, compile_s)
             self._keep(entry)
             return entry, outcome
 
@@ -77,10 +97,10 @@ class NeffCache:
                 for entry in tally.entries:
                     self.hit(entry, times)
 
-    def _bring(self, key: str, program: str) -> tuple[Entry, Outcome]:
-        name = persistent_key(key, program, self._digits)
+    def _bring(self, key: str, program: str, compile_s: float) -> tuple[Entry, Outcome]:
+        name = persistent_key(key, program, self._digits, self._compiler)
         if self._store is None:
-            return self._compile(key, name), Outcome.COMPILED
+            return self._compile(key, name, compile_s), Outcome.COMPILED
         data = self._find(name)
         if data is None:
             self.counters.add("PersistentMisses")
@@ -88,7 +108,7 @@ class NeffCache:
                 # Another process may have compiled it while this one waited for the lock.
                 data = None if is_first else self._find(name)
                 if data is None:
-                    entry = self._compile(key, name)
+                    entry = self._compile(key, name, compile_s)
                     self._store.put(name, entry.data)
                     return entry, Outcome.COMPILED
         return Entry(key=key, persistent_key=name, data=data, compile_ms=0), Outcome.DISK
@@ -99,7 +119,11 @@ class NeffCache:
             self.counters.add("PersistentHits")
         return data
 
-    def _compile(self, key: str, name: str) -> Entry:
+    def _compile(self, key: str, name: str, compile_s: float) -> Entry:
+        if GATE.mode == RAISE:
+            raise Forbidden
+        if self._speed:
+            time.sleep(compile_s / self._speed)
         entry = Entry(key=key, persistent_key=name, data=artifact(name), compile_ms=_COMPILED_MS)
         self.counters.add("TotalCompilations")
         self.counters.sample("NeffSize", len(entry.data))

@@ -24,9 +24,10 @@ from shapeguard.neuron.model.policy import Policy
 _POLL_S = 0.02
 
 
-def persistent_key(key: str, program: str, digits: int) -> str:
-    """Give hex digits of the in-memory key and the program: two different keys never share an entry."""
-    return hashlib.blake2b(f"simulated\0{key}\0{program}".encode(), digest_size=digits // 2).hexdigest()
+def persistent_key(key: str, program: str, digits: int, compiler: str = "") -> str:
+    """Give hex digits of the in-memory key, the program and the compiler: two of them never share an entry."""
+    whole = f"simulated\0{key}\0{program}" + (f"\0{compiler}" if compiler else "")
+    return hashlib.blake2b(whole.encode(), digest_size=digits // 2).hexdigest()
 
 
 def artifact(key: str) -> bytes:
