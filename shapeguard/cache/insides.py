@@ -77,6 +77,15 @@ class Rows(diskcache.Cache):  # type: ignore[misc]
         """Run a statement on this thread's connection."""
         return self._con.execute(query, parameters)
 
+    def value(self, id: str) -> tuple[bytes, Any] | None:
+        """Give a row's bytes and its last use, or None: diskcache's `get` without what is never used of it here."""
+        query = "SELECT mode, filename, value, access_time FROM Cache WHERE key = ? AND raw = 1"
+        row = self._con.execute(query, self._disk.put(id)[:1]).fetchone()
+        if row is None:
+            return None
+        mode, filename, value, used = row
+        return self._disk.fetch(mode, filename, value, False), used
+
     def values(self, prefix: str) -> Iterator[tuple[str, bytes, Any] | tuple[str, CacheError]]:
         """Give id, bytes and last use of the rows whose tag begins so, by tag, or what is wrong with one."""
         columns = "key, raw, mode, filename, value, access_time"

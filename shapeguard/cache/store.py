@@ -28,6 +28,8 @@ _CHUNK = 500
 _REPAIR = "shapeguard cache verify --repair"
 _EVERY = 256
 """Uses and puts between two writes of last uses, and two looks at the size."""
+_GRAIN_S = 60.0
+"""A use so soon after the last one known is not written down: that would cost as much as the reading."""
 PATIENCE_S = 120.0
 """How long a writer waits for others before it gives up."""
 
@@ -81,12 +83,14 @@ class GraphCache:
     def get(self, id: str) -> GraphRecord | None:
         """Give a record, or None; `CacheError` where something else stands in its place."""
         with border(self.folder):
-            data = self._rows.get(id)
-        if data is None:
+            found = self._rows.value(id)
+        if found is None:
             self._misses += 1
             return None
         self._hits += 1
-        self._used[id] = None
+        data, used = found
+        if not isinstance(used, float) or abs(self._clock() - used) >= _GRAIN_S:
+            self._used[id] = None
         if len(self._used) >= _EVERY:
             self._flush()
         return _record(id, data)
@@ -187,11 +191,11 @@ class GraphCache:
         return record
 
     def _known(self, id: str) -> GraphRecord | None:
-        data = self._rows.get(id)
-        if data is None:
+        found = self._rows.value(id)
+        if found is None:
             return None
         try:
-            return _record(id, data)
+            return _record(id, found[0])
         except codec.NewerSchemaError:
             raise
         except CacheError:
