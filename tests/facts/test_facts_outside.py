@@ -107,19 +107,48 @@ CHECKS: dict[str, tuple[str, str]] = {
 }
 
 
+# Programs of which not only the output counts: what they add to the run's own count.
+REFUSED = "17 a dynamic dimension is refused by name"
+CASTS = {
+    "28 float32 to float16 stays on the device": "x.half()",
+    "28 float32 to float64 is one read and one write": "x.double()",
+    "28 a narrower int64 is one read and one write": "torch.ones(4, dtype=torch.int64).to('neuron').int()",
+}
+PROGRAMS = {
+    **{name: METRICS + program for name, (program, _) in CHECKS.items()},
+    REFUSED: "torch._dynamo.mark_dynamic(x, 0)\ntorch.compile(lambda x: x + 1, backend='neuron')(x)",
+    **CASTS,
+}
+
+
 @cache
 def ran(folder: Path) -> dict[str, Any]:
-    return outcomes(folder, {name: METRICS + program for name, (program, _) in CHECKS.items()})
+    return outcomes(folder, PROGRAMS)
+
+
+@pytest.fixture
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.getbasetemp() / "facts-outside"
+    folder.mkdir(exist_ok=True)
+    return ran(folder)
 
 
 @pytest.mark.xdist_group("facts-outside")
 @pytest.mark.parametrize("name", CHECKS)
-def test_check(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.getbasetemp() / "facts-outside"
-    folder.mkdir(exist_ok=True)
-    found = ran(folder)[name]
-    assert found["error"] == ""
-    assert found["prints"] == CHECKS[name][1]
+def test_check(name: str, found: dict[str, Any]) -> None:
+    assert found[name]["error"] == ""
+    assert found[name]["prints"] == CHECKS[name][1]
+
+
+@pytest.mark.xdist_group("facts-outside")
+def test_check_17_a_dynamic_dimension_is_refused_by_name(found: dict[str, Any]) -> None:
+    assert "RuntimeError: Dynamic shapes detected: 1 dynamic input(s) (dim 0 of x)." in found[REFUSED]["error"]
+
+
+@pytest.mark.xdist_group("facts-outside")
+def test_check_28_casts_to_the_host_and_not(found: dict[str, Any]) -> None:
+    # A bounce is one read and one write.
+    assert [found[name]["moved"] for name in CASTS] == [{}, {"_to_copy": [1, 384]}, {"_to_copy": [1, 48]}]
 
 
 def test_check_4_a_file_lies_in_the_folder(tmp_path: Path) -> None:
@@ -138,20 +167,3 @@ def test_check_16_each_rank_has_its_own_records(tmp_path: Path) -> None:
     for rank in ("0", "1"):
         found = outcomes(tmp_path, {"one": program.replace("WIDTH", f"1{rank}")}, RANK=rank)
         assert found["one"]["prints"] == "1\n"
-
-
-def test_check_17_a_dynamic_dimension_is_refused(tmp_path: Path) -> None:
-    program = "torch._dynamo.mark_dynamic(x, 0)\ntorch.compile(lambda x: x + 1, backend='neuron')(x)"
-    found = outcomes(tmp_path, {"dynamic": program})["dynamic"]
-    assert "Dynamic shapes detected: 1 dynamic input(s)" in found["error"]
-
-
-def test_check_28_casts_to_the_host_and_not(tmp_path: Path) -> None:
-    programs = {
-        "half": "x.half()",
-        "double": "x.double()",
-        "int64": "torch.ones(4, dtype=torch.int64).to('neuron').int()",
-    }
-    found = outcomes(tmp_path, programs)
-    # A bounce is one read and one write.
-    assert [found[name]["moved"] for name in programs] == [{}, {"_to_copy": [1, 384]}, {"_to_copy": [1, 48]}]

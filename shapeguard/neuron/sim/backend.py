@@ -23,6 +23,7 @@ from shapeguard.neuron.sim.metrics import GraphMetrics
 from shapeguard.neuron.sim.neff_cache import Entry, Forbidden
 from shapeguard.neuron.sim.outline import exchange, outline
 from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
+from shapeguard.neuron.sim.symbols import refusal, symbolic_sizes
 from shapeguard.neuron.sim.torch_private import without_modes
 
 _log = logging.getLogger(__name__)
@@ -54,14 +55,14 @@ class Backend:
         frame = dynamo_frame()
         facts = describe(graph, frame)
         code = code_of(frame)
-        refused = _symbols(graph, example_inputs)
+        refused = symbolic_sizes(graph, frame)
         event = {"type": "compile", "kind": "region", "region": region.number, "code_object": code, **facts}
         if refused:
             self.device.sink.emit({**event, "outcome": Outcome.FAILED, "key": ""})
             may_fall_back = options.get("fallback_execution", self.device.policy.falls_back_on_failure)
             if may_fall_back:
                 return graph.forward
-            raise RuntimeError(_refusal(refused))
+            raise RuntimeError(refusal(refused))
         # Said before its graphs, which belong to it.
         self.device.sink.region_begins(None)
         self.device.sink.emit({**event, "outcome": Outcome.COMPILED, "key": f"region {region.number}"})
@@ -198,26 +199,6 @@ def _row(node: fx.Node) -> dict[str, Any]:
         "dtype": dtype_name(value.dtype),
         "layout": str(layout_of(value) or ""),
     }
-
-
-def _symbols(graph: fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:
-    """Name the inputs with a size that Dynamo made symbolic."""
-    found = []
-    names = [str(node.target) for node in graph.graph.nodes if node.op == "placeholder"]
-    for name, value in zip(names, example_inputs, strict=False):
-        sizes = value.shape if isinstance(value, torch.Tensor) else [value]
-        dims = [str(place) for place, size in enumerate(sizes) if isinstance(size, torch.SymInt)]
-        if dims:
-            found.append(f"dim {', '.join(dims)} of {name}" if isinstance(value, torch.Tensor) else name)
-    return found
-
-
-def _refusal(symbols: list[str]) -> str:
-    shown = "; ".join(symbols[:3])
-    return (
-        f"Dynamic shapes detected: {len(symbols)} dynamic input(s) ({shown}). Neuron compiles static shapes only: "
-        "pass dynamic=False or leave it out, drop mark_dynamic, and pad to fixed lengths"
-    )
 
 
 def neuron_or_default(neuron: Backend) -> Callable[..., Any]:

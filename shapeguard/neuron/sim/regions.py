@@ -40,10 +40,10 @@ def code_of(frame: FrameType | None) -> CodeType | None:
 
 def describe(graph: fx.GraphModule, frame: FrameType | None) -> dict[str, Any]:
     """Give the facts of a region for its event."""
-    scope = _Scope(frame)
+    scope = Scope(frame)
     constants, training = _constants(frame, scope)
     return {
-        "inputs": _inputs(graph, scope),
+        "inputs": inputs_of(graph, scope),
         "origins": _origins(graph, scope),
         "instance": scope.instance,
         "constants": constants,
@@ -65,13 +65,14 @@ def _autocast() -> str:
     return "off"
 
 
-def _inputs(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
+def inputs_of(graph: fx.GraphModule, scope: Scope) -> list[dict[str, Any]]:
+    """Describe the tensors that the region takes, without parameters and buffers; an open size is its symbol."""
     rows = []
     for node in graph.graph.nodes:
         if node.op != "placeholder":
             continue
         value = node.meta.get("example_value")
-        source = _source(node)
+        source = source_of(node)
         if not isinstance(value, torch.Tensor) or "_parameters[" in source or "_buffers[" in source:
             continue
         if isinstance(value, torch.nn.Parameter):
@@ -89,11 +90,11 @@ def _inputs(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
     return rows
 
 
-def _origins(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
+def _origins(graph: fx.GraphModule, scope: Scope) -> list[dict[str, Any]]:
     """Give the lines that brought the inputs to the device."""
     found: dict[str, dict[str, Any]] = {}
     for node in graph.graph.nodes:
-        source = _source(node) if node.op == "placeholder" else ""
+        source = source_of(node) if node.op == "placeholder" else ""
         if not source.startswith("L[") or "_parameters[" in source or "_buffers[" in source:
             continue
         value = scope.lookup(source)
@@ -104,7 +105,8 @@ def _origins(graph: fx.GraphModule, scope: _Scope) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _source(node: fx.Node) -> str:
+def source_of(node: fx.Node) -> str:
+    """Give where Dynamo found an input, as its guards write it."""
     argument = node.meta.get("grapharg")
     source = getattr(argument, "source", None)
     name = getattr(source, "name", "")
@@ -114,7 +116,7 @@ def _source(node: fx.Node) -> str:
 _INSTANCES: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
 
 
-class _Scope:
+class Scope:
     """The names of the frame that Dynamo compiles, as its guards and sources write them."""
 
     def __init__(self, frame: FrameType | None) -> None:
@@ -189,7 +191,7 @@ def _parameters(function: Any) -> list[str]:
     return [parameter.name for parameter in found if parameter.kind in kinds]
 
 
-def _constants(frame: FrameType | None, scope: _Scope) -> tuple[list[dict[str, str]], bool | None]:
+def _constants(frame: FrameType | None, scope: Scope) -> tuple[list[dict[str, str]], bool | None]:
     """Give the Python values that Dynamo made part of the graph, and whether its modules are in training mode."""
     context = torch._guards.TracingContext.try_get()
     if context is None or frame is None:
@@ -211,7 +213,7 @@ def _constants(frame: FrameType | None, scope: _Scope) -> tuple[list[dict[str, s
     return rows, (None if not flags else True in flags)
 
 
-def _add_constant(name: str, scope: _Scope, found: dict[str, str], flags: set[bool]) -> None:
+def _add_constant(name: str, scope: Scope, found: dict[str, str], flags: set[bool]) -> None:
     value = scope.lookup(name)
     if name.endswith(".training") and isinstance(value, bool):
         flags.add(value)
