@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +14,12 @@ from torch import fx
 from shapeguard.core.cost import compile_s
 from shapeguard.core.events import Outcome
 from shapeguard.core.forbid import GATE, CompileForbiddenError
-from shapeguard.neuron.sim.counting import dtype_name, layout_of
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.execute import executable
 from shapeguard.neuron.sim.fingerprint import digest, text_of
+from shapeguard.neuron.sim.graph_facts import graph_facts, num_collectives
 from shapeguard.neuron.sim.metrics import GraphMetrics
 from shapeguard.neuron.sim.neff_cache import Entry, Forbidden
-from shapeguard.neuron.sim.outline import exchange, outline
 from shapeguard.neuron.sim.regions import code_of, describe, dynamo_frame
 from shapeguard.neuron.sim.symbols import refusal, symbolic_sizes
 from shapeguard.neuron.sim.torch_private import without_modes
@@ -114,7 +112,7 @@ class _Region:
             self._emit(graph, text, kind=kind, name=name, key=key, outcome=Outcome.FAILED)
             GATE.refuse(f"{kind} graph", _refused())
         is_compiled = outcome is Outcome.COMPILED
-        collectives = _num_collectives(graph)
+        collectives = num_collectives(graph)
         self._measure(entry.key, name, is_compiled, num_nodes=num_nodes, has_collectives=collectives > 0)
         neff = {"neff": entry.persistent_key} if policy.cache_dir else {}
         self._emit(graph, text, kind=kind, name=name, key=key, outcome=outcome or Outcome.SHARED, **neff)
@@ -123,19 +121,11 @@ class _Region:
         return entry
 
     def _emit(self, graph: fx.GraphModule, text: str, **facts: Any) -> None:
-        collectives = _num_collectives(graph)
         self.backend.device.sink.emit(
             {
                 "type": "compile",
                 "region": self.number,
-                "inputs": [_row(node) for node in graph.graph.nodes if node.op == "placeholder"],
-                "constants": [],
-                "nodes": len(graph.graph.nodes),
-                "operators": _operators(graph),
-                "dtypes": _dtypes(graph),
-                "collectives": collectives,
-                "outline": outline(text),
-                "exchange": exchange(text) if collectives else "",
+                **graph_facts(graph, text),
                 **facts,
             }
         )
@@ -171,34 +161,6 @@ def _refused() -> type[CompileForbiddenError]:
 
     RefusedError.__name__ = RefusedError.__qualname__ = CompileForbiddenError.__name__
     return RefusedError
-
-
-def _num_collectives(graph: fx.GraphModule) -> int:
-    return sum("c10d" in str(node.target) for node in graph.graph.nodes)
-
-
-def _operators(graph: fx.GraphModule) -> dict[str, int]:
-    """Give how often each operator occurs, by its name without "aten::"."""
-    targets = (node.target for node in graph.graph.nodes if isinstance(node.target, torch._ops.OpOverload))
-    return dict(Counter(str(each).removeprefix("aten.").removesuffix(".default") for each in targets))
-
-
-def _dtypes(graph: fx.GraphModule) -> list[str]:
-    """Give the types of all tensors in a graph: autocast changes those inside, not those of the inputs."""
-    values = (node.meta.get("val") for node in graph.graph.nodes)
-    return sorted({dtype_name(value.dtype) for value in values if isinstance(value, torch.Tensor)})
-
-
-def _row(node: fx.Node) -> dict[str, Any]:
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
-        return {"path": str(node.target), "shape": [], "dtype": type(value).__name__, "layout": ""}
-    return {
-        "path": str(node.target),
-        "shape": list(value.shape),
-        "dtype": dtype_name(value.dtype),
-        "layout": str(layout_of(value) or ""),
-    }
 
 
 def neuron_or_default(neuron: Backend) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ def install(backend: Backend) -> None:
     @functools.wraps(plain)
     def compile(model: Any = None, **kwargs: Any) -> Any:
         watch_limit(backend)
-        model = _unwatched(model)
+        model = unwatched(model)
         if kwargs.get("backend") is None:
             kwargs["backend"] = chooser
         elif kwargs["backend"] != NAME:
@@ -32,12 +32,12 @@ def install(backend: Backend) -> None:
             # 2.14 compiles anew for each shape. `dynamic=False` asks Dynamo for just that, for this region only:
             # the process-wide `automatic_dynamic_shapes` stays as the user has it.
             kwargs["dynamic"] = False
-        return _followed(plain(model, **kwargs), model, backend)
+        return followed(plain(model, **kwargs), model, backend)
 
     torch.compile = compile
 
 
-def _followed(compiled: Any, model: Any, backend: Backend) -> Any:
+def followed(compiled: Any, model: Any, backend: Backend) -> Any:
     """Give a compiled function whose calls still begin steps when it runs eagerly after the recompile limit.
 
     No region tells of them then. A module tells by itself.
@@ -58,7 +58,7 @@ def _followed(compiled: Any, model: Any, backend: Backend) -> Any:
     return call
 
 
-def _unwatched(model: Any) -> Any:
+def unwatched(model: Any) -> Any:
     """Give what a watching wrapper stands for: a bound `model.__call__` is compiled as torch's own."""
     plain = getattr(getattr(model, "__func__", None), "_shapeguard_plain", None)
     return MethodType(plain, model.__self__) if plain is not None else model

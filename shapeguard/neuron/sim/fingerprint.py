@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from shapeguard.neuron.sim.counting import dtype_name
 from shapeguard.neuron.sim.replicas import replicas_of
@@ -81,9 +82,10 @@ def _attribute(module: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _bytes(tensor: torch.Tensor) -> str:
-    if tensor.numel() == 0 or (tensor.device.type == "neuron" and held(tensor) is None):
+    if tensor.numel() == 0 or isinstance(tensor, FakeTensor):
         return ""
-    inner = unwrap(tensor) if tensor.device.type == "neuron" else tensor
+    # On hardware a tensor of the device has no inner side: its bytes are read back.
+    inner = tensor if tensor.is_cpu else unwrap(tensor) if held(tensor) is not None else tensor.cpu()
     if inner.is_meta:
         return ""
     data = inner.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -122,6 +122,10 @@ def _whole(inner: Tensor) -> Tensor:
     return flat.set_(inner.untyped_storage(), 0, (count,), (1,))
 
 
+ORIGIN = "_shapeguard_origin"
+"""Attribute of a storage that is not ours: the user's line that brought its data to the device."""
+
+
 def held(outer: Tensor) -> Held | None:
     """Give the inner side of an outer tensor's storage; None for a tensor that is not ours (a fake one)."""
     return outer.untyped_storage().__dict__.get("held")
@@ -129,8 +133,11 @@ def held(outer: Tensor) -> Held | None:
 
 def origin_of(tensor: Tensor) -> Any:
     """Give the user's line that brought the tensor's data to the device; None for one that isn't there."""
-    box = held(tensor) if tensor.device.type == "neuron" else None
-    return box.origin if box is not None else None
+    if tensor.device.type != "neuron":
+        return None
+    box = held(tensor)
+    # A storage of hardware has no inner side; the adapter keeps the line on the storage itself.
+    return (box.origin if box is not None else None) or getattr(tensor.untyped_storage(), ORIGIN, None)
 
 
 def unwrap(outer: Tensor) -> Tensor:
