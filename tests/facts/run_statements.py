@@ -80,7 +80,7 @@ def _main() -> None:
                 for event in events
                 if event["type"] == "compile" and event["kind"] not in ("eager", "collective")
             ],
-            "keys": [key.partition("_trn2")[0] for key in _C._get_all_cache_keys()],
+            "keys": sorted(key.partition("_trn2")[0] for key in _C._get_all_cache_keys()),
             "host": get_fallback_ops(),
             "moved": moved,
             "uncertain": sum(event["certainty"] == "±" for event in eager),

@@ -79,6 +79,15 @@ def test_a_collective_folds_no_layout() -> None:
     assert [(event["kind"], event["op"]) for event in events] == [("eager", "contiguous"), ("collective", "allreduce")]
 
 
+def test_a_collective_that_neuron_would_split_is_marked() -> None:
+    import torch
+
+    from shapeguard.neuron.sim.collectives import certainty_of
+
+    small, large = (torch.empty(count, device="meta") for count in (2**27, 2**27 + 1))
+    assert [certainty_of(([small],)), certainty_of(([small, large],))] == ["", "±"]
+
+
 def test_a_collective_is_keyed_by_groups_and_reduction() -> None:
     made = [
         call("allreduce", **{"0": (X,), "replica_groups": Value(groups), "reduce_op": Value(reduction)})

@@ -106,6 +106,8 @@ def used(call: Call) -> list[tuple[str, Spec]]:
 
 def certainty(call: Call) -> str:
     """Give "±" where the count of a call rests on a guess, or on what may differ in 2.14."""
+    if any(spec.layout is not None and spec.layout.is_guess for _, spec in used(call)):
+        return "±"
     if call.certainty or call.op not in UNCERTAIN_BY_VALUE:
         return call.certainty
     names = UNCERTAIN_BY_VALUE[call.op]
@@ -145,4 +147,5 @@ def contiguous(spec: Spec) -> Call:
     """Give the kernel that makes one input contiguous, keyed by its base and what was done to it."""
     assert spec.layout is not None
     base = Spec(spec.shape, spec.dtype)
-    return Call(op="contiguous", arguments=(("self", base), ("layout", Value(str(spec.layout)))))
+    layout = ("layout", Value(str(spec.layout)))
+    return Call(op="contiguous", arguments=(("self", base), layout), certainty="±" if spec.layout.is_guess else "")

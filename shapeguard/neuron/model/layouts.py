@@ -7,7 +7,7 @@ I: `x[:, t, :]` of a contiguous tensor counts as a slice of the two last axes ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -27,6 +27,8 @@ class Layout:
     kind: Kind
     numbers: tuple[int, ...]
     """permuted: the order of axes, outermost first; slice: base shape, axis, start, end; expanded: the base shape."""
+    is_guess: bool = field(default=False, compare=False)
+    """Whether it is only inferred that Neuron takes it for this kind."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.numbers}" if self.kind is not Kind.STRIDED else "strided"
@@ -44,6 +46,16 @@ def classify(shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> La
     if order != axes and _is_row_major(shape, stride, order):
         return Layout(Kind.PERMUTED, tuple(order))
     return _slice(shape, stride, offset, axes) or Layout(Kind.STRIDED, ())
+
+
+def of_base(layout: Layout, shape: tuple[int, ...]) -> Layout:
+    """Give the layout as certain as what it is a part of allows, whose whole shape is `shape`.
+
+    A slice of an axis that the whole has is read in the source; axes taken together (`x[:, t, :]`) are inferred.
+    """
+    if layout.kind is not Kind.SLICE or layout.numbers[layout.numbers[-3]] in shape:
+        return layout
+    return replace(layout, is_guess=True)
 
 
 def _is_row_major(shape: tuple[int, ...], stride: tuple[int, ...], axes: list[int]) -> bool:

@@ -124,7 +124,12 @@ def _count(device: Device, name: str, args: tuple[Any, ...]) -> None:
         args,
         groups=replicas_of(group),
         reduction=reduction_of(args) or "",
-        certainty="±" if any(t.numel() * t.itemsize > _SPLIT_FROM_BYTES for t in tensors(args)) else "",
+        certainty=certainty_of(args),
     )
     if name == "barrier" and group.size() < torch.distributed.get_world_size():
         device.tell_once("barrier", "a barrier of a part of the ranks: TorchNeuron had it for the default group only")
+
+
+def certainty_of(args: tuple[Any, ...]) -> str:
+    """Give "±" for a collective that Neuron would split into more of them."""
+    return "±" if any(t.numel() * t.itemsize > _SPLIT_FROM_BYTES for t in tensors(args)) else ""

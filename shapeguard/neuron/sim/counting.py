@@ -18,12 +18,13 @@ from shapeguard.core.forbid import GATE
 from shapeguard.neuron.model import copies, eager
 from shapeguard.neuron.model.eager import Argument, Call, Spec, TypeOf, Value
 from shapeguard.neuron.model.extras import parts
-from shapeguard.neuron.model.layouts import Kind, Layout, classify
+from shapeguard.neuron.model.layouts import Kind, Layout, classify, of_base
 from shapeguard.neuron.model.policy import Policy
 from shapeguard.neuron.model.tables import BY_VALUE, NEVER_CUT_SHORT, REDUCTIONS
 from shapeguard.neuron.sim.metrics import Counters
 from shapeguard.neuron.sim.neff_cache import Entry, Forbidden, NeffCache, Tally
 from shapeguard.neuron.sim.persistent import store_for
+from shapeguard.neuron.sim.storage import held
 
 Tensor = torch.Tensor
 
@@ -52,6 +53,9 @@ def spec_of(tensor: Tensor) -> Spec:
     layout = layout_of(tensor)
     if layout is None:
         return Spec(tuple(tensor.shape), dtype_name(tensor.dtype))
+    box = held(tensor)
+    if box is not None:
+        layout = of_base(layout, box.shape)
     return Spec(tuple(tensor.shape), dtype_name(tensor.dtype), layout, tensor.untyped_storage().nbytes())
 
 
@@ -150,7 +154,8 @@ class Counter:
 
     def copied(self, source: Tensor, dtype: torch.dtype, into: Tensor | None = None) -> None:
         """Note a copy or cast on the device: into a tensor that is there, or into a new one."""
-        quick = (_quick_value(source, False), dtype, None if into is None else _quick_value(into, False))
+        where = None if into is None else (_quick_value(into, False), into.data_ptr() == source.data_ptr())
+        quick = (_quick_value(source, False), dtype, where)
         known = self._copies.get(quick)
         if known is None:
             known = self._first_copy(quick, source, dtype, into)
@@ -162,6 +167,8 @@ class Counter:
     def _first_copy(self, quick: Any, source: Tensor, dtype: torch.dtype, into: Tensor | None) -> _Copied:
         spec, name = spec_of(source), dtype_name(dtype)
         copy = copies.cast(spec, name) if into is None else copies.into(spec, spec_of(into))
+        if into is not None and into.data_ptr() == source.data_ptr():
+            copy = copies.onto_itself(copy)
         entries: list[Entry] = []
         bounces: list[tuple[str, int]] = []
         if copy.is_bounced:
