@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from shapeguard.buckets.choose import GRAPHS
@@ -119,36 +119,59 @@ def generate(model, tokenizer, prompts, *, max_new_tokens=MAX_NEW_TOKENS, **opti
 
 
 def _vllm(plan: Definition) -> str:
+    """Give a server's options: its lists ascend, and the last of each must be the server's own limit."""
     longest = plan.buckets[-1]
-    config = {"neuron_config": {"num_batched_tokens_buckets": list(plan.buckets)}}
-    return f"--max-num-batched-tokens {longest} --additional-config {shlex.quote(json.dumps(config))}\n"
+    neuron: dict[str, list[int]] = {"num_batched_tokens_buckets": list(plan.buckets)}
+    words = [f"--max-num-batched-tokens {longest}"]
+    batches = {plan.batch_of(bucket) for bucket in plan.buckets}
+    # A step of decoding has one batch size whatever the prompts were: several cannot be said.
+    if len(batches) == 1 and (batch := batches.pop()):
+        neuron["num_seqs_buckets"] = [batch]
+        words.append(f"--max-num-seqs {batch}")
+    words.append(f"--additional-config {shlex.quote(json.dumps({'neuron_config': neuron}))}")
+    return " ".join(words) + "\n"
 
 
 def _jobs(plan: Definition) -> str:
-    words = _words(plan.job) if plan.job else _runner(plan)
     blocks = []
-    for bucket in plan.buckets:
-        command = [_filled(word, bucket, plan.batch_of(bucket)) for word in words]
+    for name, command, num_buckets in _commands(plan):
+        # What is shown first may compile; two steps are the default.
+        warmup = f"warmup-steps = {num_buckets}\n" if num_buckets > 2 else ""
         blocks.append(
-            f"[tool.shapeguard.jobs.{plan.use}-{bucket}]\n"
-            f"command = {json.dumps(command, ensure_ascii=False)}\n"
-            f"budget = {{ graphs = {GRAPHS[plan.use]}, after-warmup = 0 }}\n"
+            f"[tool.shapeguard.jobs.{name}]\n"
+            f"command = {json.dumps(command, ensure_ascii=False)}\n{warmup}"
+            f"budget = {{ graphs = {num_buckets * GRAPHS[plan.use]}, after-warmup = 0 }}\n"
         )
     return "\n".join(blocks)
 
 
-def _runner(plan: Definition) -> list[str]:
-    """Give the words of the runner that comes with shapeguard, for one bucket."""
+def _commands(plan: Definition) -> Iterator[tuple[str, list[str], int]]:
+    """Give name, words and number of buckets of each job."""
+    if not plan.job and plan.use == "infer":
+        # One for all: its static cache is as long as the largest bucket asks for, also for the shorter prompts.
+        lengths = ",".join(map(str, plan.buckets))
+        # The runner has one batch size: the one that is meant for the longest rows.
+        yield plan.use, _runner(plan, lengths, plan.batch_of(plan.buckets[-1])), len(plan.buckets)
+        return
+    words = _words(plan.job) if plan.job else []
+    for bucket in plan.buckets:
+        batch = plan.batch_of(bucket)
+        own = [_filled(word, bucket, batch) for word in words] or _runner(plan, str(bucket), batch)
+        yield f"{plan.use}-{bucket}", own, 1
+
+
+def _runner(plan: Definition, lengths: str, batch: int | None) -> list[str]:
+    """Give the words of the runner that comes with shapeguard."""
     if not (plan.model and plan.data):
         raise UsageError(
             "a job needs to know what it runs",
             hint='give --job "train.py --length {bucket}", or --model FOLDER and --data FILE for `shapeguard run`',
         )
     is_training = plan.use == "train"
-    words = ["-m", "shapeguard", "run", plan.use, "--model", plan.model, "--buckets", "{bucket}", "--truncate"]
+    words = ["-m", "shapeguard", "run", plan.use, "--model", plan.model, "--buckets", lengths, "--truncate"]
     words += ["--train-file" if is_training else "--file", plan.data]
-    if any(plan.batch_of(bucket) for bucket in plan.buckets):
-        words += ["--per-device-train-batch-size" if is_training else "--batch-size", "{batch}"]
+    if batch:
+        words += ["--per-device-train-batch-size" if is_training else "--batch-size", str(batch)]
     return words + (["--max-steps", "4"] if is_training else [])
 
 

@@ -366,9 +366,16 @@ def test_the_code_that_is_printed_runs(shapeguard: Any, lengths: str) -> None:
 def test_the_other_kinds_name_every_bucket(shapeguard: Any, lengths: str) -> None:
     words = ("plan", "--lengths", lengths, "--max-graphs", "2", "--align", "4", "--batch-size", "8")
     assert shapeguard(*words, "--emit", "vllm").out == (
+        "--max-num-batched-tokens 500 --max-num-seqs 8 --additional-config "
+        '\'{"neuron_config": {"num_batched_tokens_buckets": [100, 500], "num_seqs_buckets": [8]}}\'\n'
+    )
+    # A step of decoding knows no length, so that batch sizes that go with it say nothing.
+    words = (*words[:-2], "--batch-tokens", "1000")
+    assert shapeguard(*words, "--emit", "vllm").out == (
         "--max-num-batched-tokens 500 --additional-config "
         '\'{"neuron_config": {"num_batched_tokens_buckets": [100, 500]}}\'\n'
     )
+    words = (*words[:-2], "--batch-size", "8")
     jobs = tomllib.loads(shapeguard(*words, "--emit", "jobs", "--job", "train.py --length {bucket} -b {batch}").out)
     assert jobs["tool"]["shapeguard"]["jobs"]["infer-100"] == {
         "command": ["train.py", "--length", "100", "-b", "8"],
