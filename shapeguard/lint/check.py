@@ -43,18 +43,6 @@ def check_file(data: bytes, task: Task) -> Verdict:
     return replace(verdict, timing=timing)
 
 
-def clean_verdict(data: bytes, task: Task) -> Verdict | None:
-    """Judge a file that plainly is clean, without libcst; None where only `check_file` can tell."""
-    if task.is_notebook:
-        return None
-    try:
-        text = decode(data).text
-        is_clean = Checker(task, {}).is_plainly_clean(text)
-    except (UnreadableError, SourceError):
-        return None
-    return Verdict() if is_clean else None
-
-
 def _bug(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from shapeguard.core.files import replace_file
 from shapeguard.core.finding import Finding, Problem, is_applicable
-from shapeguard.lint.check import check_file, clean_verdict
+from shapeguard.lint.check import check_file
+from shapeguard.lint.clean import FEW_BYTES, plainly_clean
 from shapeguard.lint.files import Source, Walk
 from shapeguard.lint.scope import Scope, ScopeFor
 from shapeguard.lint.task import FixMode, Task, Verdict
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 PARSE_ALL_BYTES = 4_000_000
 """Up to this much code in all, files without a word for any rule are parsed too, to say that they do not parse."""
 MAX_FILE_BYTES = 256 * 1024 * 1024
-_ONE_PROCESS_BYTES = 100_000
-"""Less than this is judged sooner than a second process has started."""
+_ONE_PROCESS_BYTES = 15_000
+"""Less than this is judged as soon by one process as by two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +117,7 @@ def lint_text(data: bytes, *, path: str, scope: Scope, options: LintOptions) -> 
 
 def _tasks(sources: Sequence[Source], options: LintOptions) -> list[Task]:
     parse_all = sum(source.size for source in sources if not source.is_notebook) <= PARSE_ALL_BYTES
-    return [
-        replace(
-            source.scope.task(source.file, path=source.path, is_notebook=source.is_notebook, fix=options.fix),
-            must_parse=source.is_named or parse_all,
-        )
-        for source in sources
-    ]
+    return [source.task(fix=options.fix, must_parse=source.is_named or parse_all) for source in sources]
 
 
 def _verdicts(
@@ -138,25 +133,16 @@ def _verdicts(
         if early is not None:
             verdicts[index] = early
     missing = [index for index in range(len(sources)) if index not in verdicts]
-    is_small = sum(sources[index].size for index in missing) < _ONE_PROCESS_BYTES
-    if is_small:
+    if sum(sources[index].size for index in missing) < FEW_BYTES:
         # A few clean files are judged sooner than a child has started.
-        found = {index: _plainly_clean(sources[index], tasks[index]) for index in missing}
-        verdicts |= {index: verdict for index, verdict in found.items() if verdict is not None}
+        verdicts |= {index: Verdict() for index in missing if plainly_clean(sources[index], tasks[index])}
     # The largest first: one that is met last would keep a single process busy while the others wait.
     missing = sorted(set(missing) - set(verdicts), key=lambda i: (-sources[i].size, i))
-    for index, verdict in _from_workers(missing, sources, tasks, jobs=1 if is_small else options.jobs):
+    for index, verdict in _from_workers(missing, sources, tasks, jobs=options.jobs):
         verdicts[index] = verdict
         if cache is not None and keys.get(index) and verdict.new_data is None and not verdict.problems:
             cache.put(keys[index], verdict)
     return [verdicts[index] for index in range(len(sources))]
-
-
-def _plainly_clean(source: Source, task: Task) -> Verdict | None:
-    try:
-        return clean_verdict(source.file.read_bytes(), task)
-    except OSError:
-        return None
 
 
 def _from_workers(
@@ -164,8 +150,14 @@ def _from_workers(
 ) -> Iterator[tuple[int, Verdict]]:
     if not missing:
         return
-    from shapeguard.lint.workers import check_files
+    from shapeguard.lint.workers import check_files, load_parser
 
+    size = sum(sources[index].size for index in missing)
+    if size < _ONE_PROCESS_BYTES:
+        jobs = 1
+    elif size < FEW_BYTES:
+        # Words stand in all of these, so that each child would load it.
+        load_parser()
     items = [(sources[index].file, tasks[index]) for index in missing]
     for place, verdict in check_files(items, jobs=jobs):
         yield missing[place], verdict

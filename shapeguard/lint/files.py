@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapeguard.core.finding import Problem
 from shapeguard.lint.globs import Patterns, lines_of
 from shapeguard.lint.scope import Scope, ScopeFor, whole_path
+from shapeguard.lint.task import FixMode, Task
 
 SUFFIXES = (".py", ".pyi", ".ipynb")
 CONFIG_FILES = frozenset({"shapeguard.toml", "pyproject.toml"})
@@ -33,6 +34,11 @@ class Source:
     def is_notebook(self) -> bool:
         """Whether its name says so."""
         return self.file.suffix.lower() == ".ipynb"
+
+    def task(self, *, fix: FixMode, must_parse: bool) -> Task:
+        """Say how the file is to be judged."""
+        task = self.scope.task(self.file, path=self.path, is_notebook=self.is_notebook, fix=fix)
+        return replace(task, must_parse=must_parse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from shapeguard.core.errors import Exit
 from shapeguard.core.finding import Finding, Severity, is_applicable
 from shapeguard.core.links import rule_url
 from shapeguard.core.report import JSON, Report, Table, Text
+from shapeguard.lint.clean import nothing_found
 from shapeguard.lint.engine import LintRun
 from shapeguard.lint.notices import UNREADABLE, catalogue
 
@@ -196,7 +197,7 @@ def _summary(run: LintRun, kinds: _Sorted, view: View) -> Iterator[str]:
         yield from _fix_hints(kinds.open, view)
     elif run.num_checked:
         checked = len(run.sources) or run.num_checked
-        yield f"No findings in {_counted(checked - len(run.problems), 'file')}{_aside(kinds)}."
+        yield nothing_found(checked - len(run.problems), _aside(kinds))
 
 
 def _aside(kinds: _Sorted) -> str:
