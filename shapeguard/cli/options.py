@@ -170,8 +170,9 @@ def emit(report: Report, options: Output) -> int:
     for form, path in options.files:
         if path != "-":
             write_file(report, form, path)
+    is_short = options.quiet and report.when_quiet is not None
     write_stream(
-        report,
+        replace(report, sections=report.when_quiet or ()) if is_short else report,
         standard or options.format or "full",
         to_stderr=options.to_stderr,
         color=options.color,

@@ -50,6 +50,8 @@ class Report:
     """What formats that mark lines of code (SARIF, GitHub) tell besides; people read it in the sections."""
     document: Mapping[str, JSON] = field(default_factory=dict)
     """What the JSON format writes; empty: made from findings, problems and totals."""
+    when_quiet: tuple[Table | Text, ...] | None = None
+    """What `-q` leaves of the sections on the terminal; None: all. Files always have all."""
     is_listing: bool = False
     """All it says stands in its sections, so that formats of a line a finding write these."""
     rows: Sequence[JSON] = ()

@@ -164,6 +164,9 @@ def test_quiet_prints_what_is_wrong_and_nothing_else(shapeguard: Any, lengths: s
     assert _plan(shapeguard, "--lengths", lengths, "--max-graphs", "2", "-q").out == ""
     ran = shapeguard("plan", "--lengths", lengths, "--buckets", "64", "-q")
     assert (ran.code, len(ran.out.splitlines())) == (1, 1)
+    # What is written into a file is read later, by others.
+    assert _plan(shapeguard, "--lengths", lengths, "--max-graphs", "2", "-q", "--output", "markdown=plan.md").out == ""
+    assert "2 buckets for 100 rows" in Path("plan.md").read_text(encoding="utf-8")
 
 
 def test_two_kinds_are_not_written_into_one_file(shapeguard: Any, lengths: str) -> None:

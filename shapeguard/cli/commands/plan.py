@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shapeguard.cli.amounts import Amount, Share
-from shapeguard.cli.options import current_output, report_options
+from shapeguard.cli.options import report_options
 from shapeguard.core.errors import UsageError
 from shapeguard.core.files import replace_file
 from shapeguard.core.report import Report, Text
@@ -147,7 +147,7 @@ def _result(
         text = render(options["emit"], definition)
         document = {**done.document, "emitted": {"kind": options["emit"], "text": text}}
         return replace(done, sections=(Text(text=text, is_verbatim=True),), document=document)
-    return replace(done, sections=()) if current_output().quiet else done
+    return replace(done, when_quiet=())
 
 
 def _check(options: dict[str, Any]) -> None:
