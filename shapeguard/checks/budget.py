@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import chain
 
 from shapeguard.checks.settings import Budget, JobSettings, PartBudget, Waiver
 from shapeguard.core.cost import compile_s
-from shapeguard.core.errors import ConfigError
 from shapeguard.lock.values import Lock, LockedGraph, eager_text
-
-DRIFT = ("new", "unused")
-"""Levels that are no limits: graphs that the lock does not have, and graphs of it that were not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,27 +52,6 @@ def rows(job: str, settings: JobSettings, now: Lock, *, locked: Lock | None, tod
     waivers = {waiver.limit: waiver for waiver in settings.waivers}
     counts = list(_counts(job, settings.budget, now, known))
     return [_row(job, count, waivers.get(count.name), today) for count in counts]
-
-
-def check_names(job: str, settings: JobSettings) -> None:
-    """Refuse levels and waivers of limits that do not exist."""
-    parts = [part.name for part in settings.budget.match]
-    known = ("graphs", "eager", "after-warmup", "compile-minutes", "fallbacks", *parts)
-    for where, names, extra in (
-        ("budget.levels", settings.budget.levels, DRIFT),
-        ("waivers", [waiver.limit for waiver in settings.waivers], ()),
-    ):
-        for name in names:
-            allowed = (*known, *extra)
-            if name not in allowed:
-                close = get_close_matches(name, allowed, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(allowed)}"
-                raise ConfigError(f"jobs.{job}.{where} names {name!r}, which is no limit", hint=hint)
-    for part in settings.budget.match:
-        if part.graphs is None and part.shapes is None:
-            raise ConfigError(f"jobs.{job}.budget.match of {part.name!r} has no limit", hint="add `graphs` or `shapes`")
-        if part.shapes is not None and not part.input:
-            raise ConfigError(f"jobs.{job}.budget.match: `shapes` needs an `input`", hint='such as input = "input_ids"')
 
 
 def level(budget: Budget, name: str) -> str:

@@ -10,8 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from shapeguard.checks.settings import JobSettings
-from shapeguard.core.errors import ConfigError
+from shapeguard.core.errors import ConfigError, UsageError
 from shapeguard.lock.values import LockedJob
+from shapeguard.trace.world import world as simulated
 
 _SCRIPTS = (".py", ".pyw", ".pyz")
 NONE = "name a command in [tool.shapeguard.jobs.NAME], or let `shapeguard init` write it"
@@ -70,13 +71,10 @@ def processes(world: int | str) -> int:
     """Give the number of processes: `"tp=2,fsdp=2"` has four."""
     if isinstance(world, int):
         return world
-    number = 1
-    for part in world.split(","):
-        _, _, size = part.partition("=")
-        if not size.strip().isdigit() or int(size) < 1:
-            raise ConfigError(f'world = "{world}" is no world', hint='give a number, or sizes: "tp=2,fsdp=2"')
-        number *= int(size)
-    return number
+    try:
+        return simulated(world, "all").size
+    except UsageError as error:
+        raise ConfigError(f'world = "{world}" is no world', hint='give a number, or sizes: "tp=2,fsdp=2"') from error
 
 
 def chosen(names: Iterable[str], known: Mapping[str, JobSettings], *, root: Path, file: str) -> list[Job]:
@@ -90,6 +88,4 @@ def chosen(names: Iterable[str], known: Mapping[str, JobSettings], *, root: Path
             hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
             raise ConfigError(f"there is no job {name!r}", hint=hint)
     found = [Job(name=name, settings=settings, root=root) for name, settings in known.items()]
-    for job in found:
-        processes(job.settings.world)
     return [job for job in found if not wanted or job.name in wanted]

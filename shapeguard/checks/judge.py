@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -20,6 +21,13 @@ from shapeguard.lock.values import Lock, eager_text
 NEW, UNUSED, OVER, STALE, FALLBACK = "new-graph", "unused-graph", "over-budget", "stale-lock", "new-fallback"
 _SEVERITY = {"error": Severity.ERROR, "warn": Severity.WARNING}
 _MOST_NAMED = 3
+_LONGEST = 100
+"""A signature of many inputs is cut to so many characters where several are named."""
+
+
+def first_line(where: str) -> int:
+    """Stands for a configuration that was not read from a file."""
+    return 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +37,12 @@ class Place:
     lock: Path
     config: str = ""
     """The configuration as errors call it."""
+    line: Callable[[str], int] = first_line
+    """Gives the line of a dotted key in the configuration."""
+
+    def of(self, where: str) -> tuple[str, int]:
+        """Give the file and line of a key of the configuration; the lock where there is no configuration."""
+        return (self.config, self.line(where)) if self.config else (shown(self.lock), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +100,13 @@ def judge_alone(job: Job, lock: Lock, place: Place, *, today: date) -> Verdict:
 def stale(job: Job, lock: Lock, place: Place) -> Iterator[Finding]:
     """Say where a job's settings are not those that it was locked with."""
     known = lock.jobs.get(job.name)
-    run = f"run `shapeguard lock {job.name}`"
+    run = f"run `{relock(job.name)}`"
     if known is None:
         yield finding(STALE, f"job {job.name} is not in the lock: {run}", path=shown(place.lock))
     elif known.settings != job.locked.settings:
         said = f"job {job.name}: its settings are not those it was locked with: {run}"
-        yield finding(STALE, said, path=place.config or shown(place.lock))
+        path, line = place.of(f'jobs."{job.name}"')
+        yield finding(STALE, said, path=path, line=line)
 
 
 def _new(job: Job, why: Sequence[Reason], place: Place) -> Iterator[Finding]:
@@ -152,7 +167,7 @@ def _unused(job: Job, found: Difference, place: Place) -> Iterator[Finding]:
         what.append(_counted(len(found.gone_eager), "eager signature"))
     message = (
         f"{job.name}: {' and '.join(what)} of the lock did not come any more: "
-        f"{', '.join(gone[:_MOST_NAMED])}{more}; run `shapeguard lock {job.name}`"
+        f"{', '.join(map(_short, gone[:_MOST_NAMED]))}{more}; run `{relock(job.name)}`"
     )
     line = line_of(place.lock, keys[0])
     yield finding(UNUSED, message, path=shown(place.lock), line=line, severity=_SEVERITY[wanted])
@@ -163,7 +178,7 @@ def _over(job: Job, counted: Sequence[Row], why: Sequence[Reason], place: Place)
         if not row.is_over or row.level == "off":
             continue
         cause = _cause_of(row, why)
-        path, line = _where(job, cause, place) if cause else (place.config or shown(place.lock), 1)
+        path, line = _where(job, cause, place) if cause else place.of(_key(job, row))
         note = f"; {row.note}" if row.note else ""
         told = f": {because(cause)}" if cause else _named(row)
         message = f"{job.name} {row.name}: {number(row.now)}, the limit is {number(row.limit)}{note}{told}"
@@ -185,7 +200,24 @@ def _named(row: Row) -> str:
     if not row.counted:
         return ""
     more = f" and {len(row.counted) - 5} more" if len(row.counted) > 5 else ""
-    return f": {'; '.join(row.counted[:5])}{more}"
+    return f": {'; '.join(map(_short, row.counted[:5]))}{more}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _key(job: Job, row: Row) -> str:
+    """Give the key of a row's limit in the configuration."""
+    part = next(
+        (n for n, part in enumerate(job.settings.budget.match, 1) if row.name in (part.name, f"{part.name} shapes")), 0
+    )
+    return f'jobs."{job.name}".budget.' + (f"match[{part}]" if part else row.name)
+
+
+def relock(name: str) -> str:
+    """Give the command that locks a job anew, as a shell takes it."""
+    return f"shapeguard lock {shlex.quote(name)}"
 
 
 def number(value: float | None) -> str:

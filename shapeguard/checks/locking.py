@@ -12,6 +12,7 @@ from shapeguard.checks.run import Ran, Say, read, run
 from shapeguard.core.errors import LockError, UsageError
 from shapeguard.core.files import replace_file
 from shapeguard.lock.change import join, lines, without
+from shapeguard.lock.read import demand_file
 from shapeguard.lock.read import read as read_lock
 from shapeguard.lock.values import Lock
 from shapeguard.lock.write import text
@@ -73,6 +74,7 @@ def make(
 def _old(file: Path, *, upgrade: bool) -> Lock:
     if not file.exists():
         return Lock()
+    demand_file(file)
     try:
         return read_lock(file)
     except LockError:

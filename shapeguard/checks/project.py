@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from shapeguard import __version__
-from shapeguard.checks.budget import check_names
+from shapeguard.checks.faults import faults
 from shapeguard.checks.job import Job, chosen
-from shapeguard.checks.judge import Place
+from shapeguard.checks.judge import Place, first_line
 from shapeguard.checks.settings import JobSettings
-from shapeguard.core.errors import LockError
+from shapeguard.core.errors import ConfigError, LockError
 from shapeguard.lock.observe import versions
 from shapeguard.lock.read import read
 from shapeguard.lock.values import NAME, Lock
@@ -30,6 +30,8 @@ class Project:
     file: str
     """The configuration as errors call it; empty where there is none."""
     known: Mapping[str, JobSettings]
+    line: Callable[[str], int] = first_line
+    """Gives the line of a dotted key in the configuration."""
 
     @property
     def lock_file(self) -> Path:
@@ -39,12 +41,14 @@ class Project:
     @property
     def place(self) -> Place:
         """Where findings without a line of their own are shown."""
-        return Place(lock=self.lock_file, config=self.file)
+        return Place(lock=self.lock_file, config=self.file, line=self.line)
 
     def jobs(self, names: Iterable[str]) -> list[Job]:
         """Give the jobs asked for, or all; refuses what is wrong with any of them."""
         for name, settings in self.known.items():
-            check_names(name, settings)
+            for where, said, hint in faults(name, settings):
+                at = f"{self.file}:{self.line(where)}: " if self.file else ""
+                raise ConfigError(f"{at}{said}", hint=hint)
         return chosen(names, self.known, root=self.root, file=self.file)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,12 +47,15 @@ def run_option(command: Command) -> Command:
 
 def project_of(configs: Configs) -> Project:
     """Give the project of the configuration that counts here."""
+    from shapeguard.checks.judge import first_line
     from shapeguard.checks.project import Project
+    from shapeguard.config.load import key_line
 
     here = configs.here
     root = here.root.absolute()
     file = "" if here.file is None else os.path.relpath(here.file)
-    return Project(root=root, file=file, known=here.settings.jobs)
+    line = first_line if here.file is None else partial(key_line, here.file)
+    return Project(root=root, file=file, known=here.settings.jobs, line=line)
 
 
 def known_runs(runs: tuple[tuple[str, Path], ...], names: set[str]) -> dict[str, Path]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shapeguard.config.lines import line_of
 from shapeguard.config.schema import build, key
 from shapeguard.config.settings import Settings
 from shapeguard.core.errors import ConfigError
@@ -72,11 +74,22 @@ def load(file: Path | None, *, root: Path, environment: Mapping[str, str] = os.e
             raise ConfigError(
                 f"{os.fspath(file)}: there is no [tool.shapeguard] in it", hint=f"add the table, or use a {STANDALONE}"
             )
-        settings = build(Settings, table, where="", origin=_shown(file))
+        settings = build(Settings, table, where="", origin=partial(_at, file))
         origins = {name: _shown(file) for name in _names(table)}
         root = file.parent
     settings, from_environment = _with_environment(settings, environment)
     return Config(settings=settings, root=root, file=file, origins={**origins, **from_environment})
+
+
+def _at(file: Path, where: str) -> str:
+    """Give the file's name with the line of a key."""
+    return f"{_shown(file)}:{key_line(file, where)}"
+
+
+def key_line(file: Path, where: str) -> int:
+    """Give the line of a dotted key of ours in a configuration."""
+    prefix = "tool.shapeguard." if file.name == PROJECT else ""
+    return line_of(file.read_bytes().decode("utf-8-sig", "replace"), prefix + where)
 
 
 def _shown(file: Path) -> str:
@@ -92,7 +105,7 @@ def _table(file: Path) -> Mapping[str, Any] | None:
     tool = document.get("tool")
     table = tool.get("shapeguard") if isinstance(tool, Mapping) else None
     if table is not None and not isinstance(table, Mapping):
-        raise ConfigError(f"{_shown(file)}: tool.shapeguard must be a table, not {table!r}")
+        raise ConfigError(f"{_at(file, '')}: tool.shapeguard must be a table, not {table!r}")
     return table
 
 
@@ -106,7 +119,8 @@ def _document(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror or error}", hint="give --config a TOML file") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{name} is not UTF-8", hint="TOML files are always UTF-8") from error
+        line = file.read_bytes().count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{name}:{line}: not UTF-8", hint="TOML files are always UTF-8") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{name} is no TOML: {error}", hint="mend the line it names") from error
 

@@ -18,7 +18,9 @@ from shapeguard.lock.values import SCHEMA, Lock, LockedGraph, LockedJob
 KINDS = ("forward", "backward", "inference")
 KEY = re.compile(r"[0-9a-f]{8,128}")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_Size = Annotated[int, msgspec.Meta(ge=0)]
+LARGEST = 2**63 - 1
+"""The largest whole number that every reader of TOML knows."""
+_Size = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 
 
 class _Job(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,7 +59,7 @@ def quick(text: str) -> Lock | None:
         found = msgspec.json.decode(document, type=_File)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return None
-    if found.schema != SCHEMA or not all(_is_sound(graph, found.job) for graph in found.graph):
+    if found.schema != SCHEMA or not found.toolchain or not all(_is_sound(graph, found.job) for graph in found.graph):
         return None
     rows = [LockedGraph(**msgspec.structs.asdict(graph)) for graph in found.graph]
     graphs = {graph.id: graph for graph in rows}
@@ -68,7 +70,7 @@ def quick(text: str) -> Lock | None:
 
 
 def _is_sound(graph: _Graph, jobs: Mapping[str, _Job]) -> bool:
-    is_known = all(job in jobs for job in graph.jobs) and all(job in jobs for job in graph.late)
+    is_known = all(job in jobs for job in graph.jobs) and all(job in graph.jobs for job in graph.late)
     return bool(graph.jobs) and is_known and graph.kind in KINDS and KEY.fullmatch(graph.key) is not None
 
 

@@ -7,6 +7,7 @@ other, and any that has a mistake in it, goes through TOML and is looked at valu
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -14,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from shapeguard.core.errors import LockError
-from shapeguard.lock.quick import KEY, KINDS, quick
+from shapeguard.lock.quick import KEY, KINDS, LARGEST, quick
 from shapeguard.lock.values import SCHEMA, Id, Lock, LockedGraph, LockedJob
 
 MAX_BYTES = 256 << 20
-ANEW = "`shapeguard lock` writes it anew"
+ANEW = "`shapeguard lock --upgrade` writes it anew"
 _MARKS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _MERGE = "take either side with `git checkout --ours` or `--theirs`, then run `shapeguard lock`"
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -37,20 +38,30 @@ _GRAPH: Mapping[str, type] = {
 }
 _JOB: Mapping[str, type] = {"settings": str, "target": str, "world": int, "eager": list, "fallbacks": list}
 _TOP: Mapping[str, type] = {"schema": int, "toolchain": dict, "job": dict, "graph": list}
-_WORDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
+_WORDS = {str: "a text", int: "a whole number from 0 up", list: "a list of texts", dict: "a table"}
 
 
 def read(path: Path) -> Lock:
     """Read a lock; `LockError` says what is wrong with it and where."""
     try:
+        demand_file(path)
         if path.stat().st_size > MAX_BYTES:
             raise LockError(f"{path} is too large for a lock", hint=ANEW)
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise LockError(f"there is no {path}", hint="`shapeguard lock` writes it") from error
     except OSError as error:
-        raise LockError(f"cannot read {path}: {error.strerror or error}", hint="`shapeguard lock` writes it") from error
+        raise LockError(
+            f"cannot read {path}: {error.strerror or error}",
+            hint="make it readable, or remove it and run `shapeguard lock`",
+        ) from error
     return parse(data, name=str(path))
+
+
+def demand_file(path: Path) -> None:
+    """Refuse a folder or a pipe where the lock is to be."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise LockError(f"{path} is no file", hint="remove it, then run `shapeguard lock`")
 
 
 def parse(data: bytes, *, name: str) -> Lock:
@@ -58,7 +69,8 @@ def parse(data: bytes, *, name: str) -> Lock:
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise LockError(f"{name} is not UTF-8 (byte {error.start})", hint=ANEW) from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise LockError(f"{name}:{line}: not UTF-8 (byte {error.start})", hint=ANEW) from error
     return quick(text) or _Checked(name, text).lock(_toml(text, name))
 
 
@@ -70,9 +82,9 @@ def _toml(text: str, name: str) -> Table:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         match = _TOML_LINE.search(str(error))
-        where = f":{match[1]}" if match else ""
+        last = int(match[1]) if match else text.rstrip().count("\n") + 1
         said = _TOML_LINE.sub("", str(error)).strip()
-        raise LockError(f"{name}{where}: no TOML: {said}", hint=f"mend the line, or {ANEW}") from error
+        raise LockError(f"{name}:{last}: no TOML: {said}", hint=f"mend the line, or {ANEW}") from error
     except RecursionError as error:
         raise LockError(f"{name}: no lock: it is nested too deeply", hint=ANEW) from error
 
@@ -90,6 +102,8 @@ class _Checked:
             self._schema(schema)
         self._fields(table, _TOP, "", head="")
         toolchain = table.get("toolchain", {})
+        if not toolchain:
+            raise self._error(1, "it names no toolchain")
         for name, version in toolchain.items():
             if not isinstance(version, str):
                 raise self._wrong(f"toolchain.{name}", version, str, head="[toolchain]", field=name)
@@ -146,6 +160,9 @@ class _Checked:
                 self._no_job(job, jobs, number)
         if not owners:
             raise self._error(self._line("[[graph]]", "jobs", number), f"graph {number} names no job")
+        if other := sorted({*value.get("late", ())} - {*owners}):
+            line = self._line("[[graph]]", "late", number)
+            raise self._error(line, f"graph {number} is late in job {other[0]!r}, which is none of its jobs")
         return LockedGraph(
             kind=kind,
             key=key,
@@ -176,8 +193,8 @@ class _Checked:
                 raise self._wrong(place, value, wanted, head=head, field=field, number=number)
 
     def _wrong(self, place: str, value: object, wanted: type, *, head: str, field: str, number: int = 1) -> LockError:
-        shown = "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else repr(value)
-        return self._error(self._line(head, field, number), f"{place} must be {_WORDS[wanted]}, not {shown}")
+        words = "a list of tables, [[graph]]" if place == "graph" else _WORDS[wanted]
+        return self._error(self._line(head, field, number), f"{place} must be {words}, not {_shown(value)}")
 
     def _error(self, line: int, said: str, meant: str = "") -> LockError:
         return LockError(f"{self._name}:{line}: {said}", hint=f"{meant}{ANEW}")
@@ -195,7 +212,28 @@ class _Checked:
             is_inside = found == number if head else True
             if is_inside and field and re.match(rf'"?{re.escape(field)}"?\s*[=.\]]', bare.removeprefix("[")):
                 return index
-        return at or 1
+        return at or self._dotted(field)
+
+    def _dotted(self, field: str) -> int:
+        """Give the first line that speaks of a key in another spelling: `job.train.world = 3`, `{ world = 3 }`."""
+        wanted = re.compile(rf'(?<![\w-])"?{re.escape(field)}"?\s*=')
+        lines = enumerate(self._text.split("\n"), 1)
+        return next((number for number, line in lines if field and wanted.search(line)), 1)
+
+
+def _shown(value: object) -> str:
+    """Give a value of a wrong type as a person calls it."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return f"a list with {next((_shown(row) for row in value if not isinstance(row, str)), 'texts')}"
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else repr(value)[:60]
+        if isinstance(value, (str, int, float))
+        else str(value)
+    )
 
 
 def _is(value: object, wanted: type, *, is_tables: bool = False) -> bool:
@@ -203,4 +241,4 @@ def _is(value: object, wanted: type, *, is_tables: bool = False) -> bool:
         return False
     if isinstance(value, list):
         return all(isinstance(row, dict if is_tables else str) for row in value)
-    return not isinstance(value, int) or value >= 0
+    return not isinstance(value, int) or 0 <= value <= LARGEST

@@ -167,11 +167,13 @@ HEAD = 'schema = 1\n[toolchain]\ntorch = "2"\n[job.train]\n'
         ("schema = true\n", "shapeguard.lock:1: schema must be 1, not True", "--upgrade"),
         ("# x\nschema = 2\n", "shapeguard.lock:2: the lock has schema 2, this shapeguard knows 1", "install the"),
         ("schema = 1\nshema = 1\n", "shapeguard.lock:2: unknown key 'shema'", "did you mean 'schema'?"),
-        ("schema = 1\ntoolchain = 3\n", "shapeguard.lock:2: toolchain must be a table, not 3", "`shapeguard lock`"),
+        ("schema = 1\ntoolchain = 3\n",
+         "shapeguard.lock:2: toolchain must be a table, not 3", "`shapeguard lock --upgrade`"),
         ("schema = 1\n[toolchain]\ntorch = 2\n", "shapeguard.lock:3: toolchain.torch must be a text, not 2", "anew"),
         (HEAD + "eager = 'x'\n", "shapeguard.lock:5: job.train.eager must be a list of texts, not 'x'", "anew"),
         (HEAD + "eagr = []\n", "shapeguard.lock:5: unknown key 'job.train.eagr'", "did you mean 'eager'?"),
-        (HEAD + "world = true\n", "shapeguard.lock:5: job.train.world must be a whole number, not True", "anew"),
+        (HEAD + "world = true\n",
+         "shapeguard.lock:5: job.train.world must be a whole number from 0 up, not true", "anew"),
         (HEAD + "[[graph]]\n" + BLOCK + "[[graph]]\n" + BLOCK,
          f"shapeguard.lock:11: forward graph {key(1)[:12]}… stands twice, first at line 7", "anew"),
         (HEAD + "[[graph]]\n" + BLOCK.replace("forward", "sideways"),
@@ -182,14 +184,24 @@ HEAD = 'schema = 1\n[toolchain]\ntorch = "2"\n[job.train]\n'
          "shapeguard.lock:8: graph 1 is of job 'trian', which the lock does not have", "did you mean 'train'?"),
         (HEAD + "[[graph]]\n" + BLOCK.replace('["train"]', "[]"), "shapeguard.lock:8: graph 1 names no job", "anew"),
         (HEAD + "[[graph]]\n" + BLOCK + "inputs = [3]\n",
-         "shapeguard.lock:9: graph 1.inputs must be a list of texts, not a list", "anew"),
+         "shapeguard.lock:9: graph 1.inputs must be a list of texts, not a list with 3", "anew"),
         (HEAD + "[[graph]]\n" + BLOCK + "nodes = -1\n",
-         "shapeguard.lock:9: graph 1.nodes must be a whole number, not -1", "anew"),
+         "shapeguard.lock:9: graph 1.nodes must be a whole number from 0 up, not -1", "anew"),
+        (HEAD + "[[graph]]\n" + BLOCK + "nodes = 9223372036854775808\n",
+         "shapeguard.lock:9: graph 1.nodes must be a whole number from 0 up, not 9223372036854775808", "anew"),
+        (HEAD + "[job.eval]\n[[graph]]\n" + BLOCK + 'late = ["eval"]\n',
+         "shapeguard.lock:10: graph 1 is late in job 'eval', which is none of its jobs", "anew"),
+        (HEAD.replace('torch = "2"\n', ""), "shapeguard.lock:1: it names no toolchain", "anew"),
+        ("schema = 1\njob.train.world = 'x'\n[toolchain]\ntorch = '2'\n",
+         "shapeguard.lock:2: job.train.world must be a whole number from 0 up, not 'x'", "anew"),
+        ("schema = 1\ngraph = { kind = 3 }\n",
+         "shapeguard.lock:2: graph must be a list of tables, [[graph]], not a table", "anew"),
+        (HEAD + "eager = ['a',\n", "shapeguard.lock:5: no TOML: ", "mend the line"),
         (HEAD + '[[graph]]\nkey = "a\n', "shapeguard.lock:6: no TOML: ", "mend the line"),
         (HEAD + "[toolchain]\n", "shapeguard.lock:5: no TOML: ", "mend the line"),
         ("schema = 1\n<<<<<<< HEAD\n[job.a]\n=======\n>>>>>>> x\n", "shapeguard.lock:2: an unsolved merge (<<<<<<<)",
          "then run `shapeguard lock`"),
-        ("a = " + "[" * 5000, "shapeguard.lock", "`shapeguard lock` writes it anew"),
+        ("a = " + "[" * 5000, "shapeguard.lock", "`shapeguard lock --upgrade` writes it anew"),
         ("\0\1", "shapeguard.lock:1: no TOML", "mend the line"),
     ],
 )  # fmt: skip
@@ -206,12 +218,25 @@ def test_a_broken_lock_is_refused_with_its_line(locked, lock, message, hint, end
 
 def test_a_lock_that_is_not_there_or_no_text_names_the_command(locked):
     Path("shapeguard.lock").write_bytes(b"\xff\xfe")
-    assert "shapeguard.lock is not UTF-8 (byte 0)\nhint: `shapeguard lock` writes it anew" in locked("check").err
+    assert (
+        "shapeguard.lock:1: not UTF-8 (byte 0)\nhint: `shapeguard lock --upgrade` writes it anew" in locked("check").err
+    )
     Path("shapeguard.lock").unlink()
     ran = locked("check", "--static")
     assert (ran.code, ran.err) == (2, "error: there is no shapeguard.lock\nhint: `shapeguard lock` writes it\n")
     Path("shapeguard.lock").mkdir()
-    assert locked("check", "--static").code == 2
+    for words in (("check", "--static"), ("lock", "--upgrade")):
+        ran = locked(*words)
+        assert (ran.code, ran.err) == (
+            2, "error: shapeguard.lock is no file\nhint: remove it, then run `shapeguard lock`\n"
+        )  # fmt: skip
+
+
+def test_a_broken_lock_is_written_anew_by_the_command_that_the_error_names(locked):
+    Path("shapeguard.lock").write_text("schema = 1\nshema = 2\n")
+    assert "`shapeguard lock --upgrade` writes it anew" in locked("lock", "--run", "train=run").err
+    assert locked("lock", "--upgrade", "--run", "train=run").code == 0
+    assert locked("check", "--run", "train=run").code == 0
 
 
 def test_five_thousand_graphs_are_compared_in_less_than_a_second(locked):
