@@ -20,11 +20,15 @@ since the start of the process and never part of a comparison.
                 one graph after AOTAutograd: region it belongs to, name, inputs, nodes, operators {name: how often},
                 collectives (number of collectives in it), key; outcome "compiled", "disk", "shared" (its key known),
                 "failed"; optional: outline (a digest that leaves out constants), exchange (digest of its collectives),
-                dtypes [text] of all tensors in it
+                dtypes [text] of all tensors in it, certainty (as below)
   eager         one new key of an eager operator: op (overload name without "aten::"), inputs, constants,
                 certainty ("" or "±": the count rests on a guess about Neuron); optional: instance (which model's
                 forward runs or ran last, from 1)
   collective    the same for an eager collective
+`outcome`   how an earlier compile ended, where that was not known when it was asked for (on hardware): n (of its
+            compile line), outcome; optional: seconds, name (of the graph), neuron (TorchNeuron's own key), neff
+`device`    what only a later moment tells of the device: device {target, num_devices, mode, evidence {what each kind
+            of fact rests on}}; takes the place of what `start` says, name by name
 `step`      a step begins; `step` is its number from 1
 `forward`   a top-level forward with inputs whose shapes are new, written on one of several ranks: model, shapes {name:
             shape}, site
@@ -81,8 +85,8 @@ class Outcome(StrEnum):
 class Sink(Protocol):
     """What takes event lines: the recorder in a traced process, a list in a test."""
 
-    def emit(self, event: Mapping[str, Any]) -> None:
-        """Take one event; must not raise into the traced program."""
+    def emit(self, event: Mapping[str, Any]) -> int | None:
+        """Take one event; must not raise into the traced program. May give its number among the compile lines."""
 
     def site(self) -> Mapping[str, Any] | None:
         """Give the user's line that runs now."""

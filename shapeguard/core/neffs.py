@@ -24,6 +24,8 @@ SIMULATED = b"shapeguard: simulated, no NEFF\n"
 """First bytes of what the simulated device puts in a NEFF's place: nothing may take such a file for a NEFF."""
 LARGEST_SIMULATED = 512
 """No such file is larger, in bytes: larger ones need not be opened."""
+FIRST_NATIVE = (2, 10)
+"""First release of torch_neuronx that may be the native backend; those before it need torch_xla."""
 _STUB_BYTES = 64
 """A failed compile leaves a `model.neff` of a few bytes; a real one begins with a header of a kilobyte."""
 

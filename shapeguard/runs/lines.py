@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from sys import intern
 from typing import Any, TypeVar
 
@@ -112,6 +113,26 @@ class Reader:
                 owners=self._owners(get("owners")),
             )
         )
+
+    def _take_outcome(self, found: Process, event: Mapping[str, Any]) -> None:
+        number = int(event["n"])
+        # Their numbers count from 1 in the order of the lines, unless a line was lost.
+        places = (number - 1, *range(len(found.compiles) - 1, -1, -1))
+        at = next((i for i in places if 0 <= i < len(found.compiles) and found.compiles[i].n == number), None)
+        if at is None:
+            return
+        before = found.compiles[at]
+        found.compiles[at] = replace(
+            before,
+            outcome=intern(str(event.get("outcome") or before.outcome)),
+            seconds=_seconds(event.get("seconds")),
+            name=intern(str(event.get("name") or before.name)),
+            neuron=str(event.get("neuron") or ""),
+            neff=str(event.get("neff") or before.neff),
+        )
+
+    def _take_device(self, found: Process, event: Mapping[str, Any]) -> None:
+        found.device = {**found.device, **dict(event.get("device") or {})}
 
     def _take_forward(self, found: Process, event: Mapping[str, Any]) -> None:
         found.forwards.append(

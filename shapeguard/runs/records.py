@@ -49,6 +49,7 @@ def _record(process: Process, compile: Compile, region: Compile | None, job: str
         operators=compile.operators,
         compile_s=compile.seconds,
         versions=versions,
+        neuron_key=compile.neuron,
         persistent_key=compile.neff,
         source="trace",
         jobs=(job,) if job else (),

@@ -88,6 +88,8 @@ class Compile:
     """How often each operator occurs in the graph."""
     dtypes: tuple[str, ...] = ()
     """Types of all tensors in the graph; empty where that was not recorded."""
+    neuron: str = ""
+    """TorchNeuron's own key in memory; empty where it was not recorded, as on the simulated device."""
     neff: str = ""
     """The stack's own key of the compiled file on disk; empty where there is none."""
     seconds: float | None = None

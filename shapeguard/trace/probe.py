@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ found = [d.version for d in importlib.metadata.distributions(name="torch-neuronx
 json.dump({"torch": importlib.util.find_spec("torch") is not None, "neuron": (found or [""])[0]}, sys.stdout)
 """
 PATIENCE_S = 60
+SYSTEM_ROOT = "SHAPEGUARD_SYSTEM_ROOT"
+"""Where `/dev`, `/proc` and `/opt` are looked for: a container may see those of its host elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,5 +70,6 @@ def _neuron() -> str:
 
 def device_nodes(names: Iterable[str] | None = None) -> bool:
     """Whether the driver shows a Neuron device."""
-    entries = (path.name for path in Path("/dev").iterdir()) if names is None else names
+    devices = Path(os.environ.get(SYSTEM_ROOT) or "/") / "dev"
+    entries = (path.name for path in devices.glob("neuron*")) if names is None else names
     return any(name.startswith("neuron") and name[6:].isdigit() for name in entries)

@@ -43,13 +43,20 @@ def environment(settings: Settings, *, folder: Path, root: Path, base: Mapping[s
         SHAPEGUARD_ROOT=str(root),
         SHAPEGUARD_DEVICES=str(settings.num_devices),
     )
-    before = base.get("PYTHONPATH")
-    found["PYTHONPATH"] = f"{site()}{os.pathsep}{before}" if before else str(site())
+    before, ours = base.get("PYTHONPATH"), site(settings.device)
+    found["PYTHONPATH"] = f"{ours}{os.pathsep}{before}" if before else str(ours)
+    if settings.device == "neuron":
+        # Else the counters of TorchNeuron's cache, from which some outcomes are known, stand still.
+        found.setdefault("TORCH_NEURONX_METRICS_ENABLED", "1")
     # `TORCH_DEVICE_BACKEND_AUTOLOAD=0` would hide the simulated device; a real torch_neuronx is hidden by its name.
     found["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"
     return found
 
 
-def site() -> Path:
-    """Give the folder with the simulated distribution; found by path, since importing it would claim a device."""
-    return Path(__file__).resolve().parent.parent / "neuron" / "sim" / "site"
+def site(device: str = "sim") -> Path:
+    """Give the folder that is put before everything installed; found by path, since importing it would claim a device.
+
+    For the simulated device it is a torch_neuronx; for a real one, what follows the installed torch_neuronx.
+    """
+    part = "hardware" if device == "neuron" else "sim"
+    return Path(__file__).resolve().parent.parent / "neuron" / part / "site"

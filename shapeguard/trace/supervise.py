@@ -13,6 +13,7 @@ from pathlib import Path
 
 from shapeguard.core.errors import DeviceError, UsageError
 from shapeguard.core.events import SCHEMA
+from shapeguard.core.neffs import FIRST_NATIVE, version_order
 from shapeguard.runs.live import followed
 from shapeguard.runs.stream import STARTED, SUMMARY, read_run
 from shapeguard.runs.summary import Ended, Summary, document, summarise
@@ -99,20 +100,24 @@ def _checked(settings: Settings, found: Installed | None, say: Say) -> Settings:
         raise DeviceError("torch is not installed here", hint="python -m pip install 'shapeguard[trace]'")
     device = settings.device
     real = found.neuron if found else ""
-    if device == "neuron":
-        raise DeviceError(
-            "tracing on a real Neuron device is not built yet"
-            if real
-            else "there is no torch_neuronx and no device here",
-            hint="use --device sim",
-        )
+    if device == "neuron" and (reason := _no_device(real)):
+        raise DeviceError(reason, hint="use --device sim, or see `shapeguard doctor`")
     if device == "auto":
-        device = "sim"
-        if real and device_nodes():
-            say("note: a Neuron device is here; tracing on it is not built yet, this run is simulated")
+        device = "sim" if _no_device(real) else "neuron"
+    if device == "neuron":
+        say(f"note: this run is on the Neuron device, with torch_neuronx {real}; --device sim simulates it")
     if device == "sim" and real:
         say(f"note: the simulated device hides the installed torch_neuronx {real} from this program")
     return replace(settings, device=device)
+
+
+def _no_device(version: str) -> str:
+    """Say why a program cannot be traced on a real device here; empty where it can."""
+    if not version:
+        return "there is no torch_neuronx and no device here"
+    if version_order(version)[0][:2] < FIRST_NATIVE:
+        return f"torch_neuronx {version} is the torch_xla stack, whose runs are read with `shapeguard import`"
+    return "" if device_nodes() else f"torch_neuronx {version} is installed, but the driver shows no Neuron device"
 
 
 def _started(program: Program, settings: Settings, world: World | None, root: Path) -> dict[str, object]:

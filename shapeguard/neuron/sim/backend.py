@@ -110,7 +110,7 @@ class _Region:
             entry, outcome = neffs.request(f"{digest(text)}_{suffix}", text, compile_s(num_nodes))
         except Forbidden:
             self._emit(graph, text, kind=kind, name=name, key=key, outcome=Outcome.FAILED)
-            GATE.refuse(f"{kind} graph", _refused())
+            GATE.refuse(f"{kind} graph", refused_error())
         is_compiled = outcome is Outcome.COMPILED
         collectives = num_collectives(graph)
         self._measure(entry.key, name, is_compiled, num_nodes=num_nodes, has_collectives=collectives > 0)
@@ -151,7 +151,7 @@ class _Region:
 
 
 @functools.cache
-def _refused() -> type[CompileForbiddenError]:
+def refused_error() -> type[CompileForbiddenError]:
     """Give the error as one that Dynamo hands to the program as it is, instead of wrapping it."""
     from torch._dynamo.exc import ShortenTraceback
 

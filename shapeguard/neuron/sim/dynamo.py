@@ -77,7 +77,7 @@ def watch_limit(backend: Backend) -> None:
         exceeded, kind = plain(cache_size, compile_id)
         frame = sys._getframe(1)
         code = frame.f_locals.get("code")
-        if exceeded and id(code) not in told and _is_ours(frame.f_locals.get("compiler_fn"), backend):
+        if exceeded and id(code) not in told and is_neurons(frame.f_locals.get("compiler_fn"), backend):
             told.add(id(code))
             # The step that this call begins is of no region any more.
             backend.device.sink.region_begins(None)
@@ -101,7 +101,7 @@ def watch_limit(backend: Backend) -> None:
     convert_frame.exceeds_recompile_limit = exceeds_recompile_limit
 
 
-def _is_ours(compiler: Any, backend: Backend) -> bool:
+def is_neurons(compiler: Any, backend: Backend) -> bool:
     """Tell whether a chain of Dynamo's wrappers ends in our backend."""
     seen = 0
     while compiler is not None and seen < 10:

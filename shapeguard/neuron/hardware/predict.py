@@ -1,0 +1,167 @@
+"""What the compile model says of one call under way, and the description of what was really handed to the compiler.
+
+The number of compiles comes from TorchNeuron; the words for them come from here: the model's own where it expected what
+came (so that simulated and real runs have the same keys), else what the handed tensors say.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from shapeguard.neuron.hardware.calls import Running
+from shapeguard.neuron.model import copies, eager
+from shapeguard.neuron.model.eager import Argument, Call, Spec, Value
+from shapeguard.neuron.model.extras import masked_index, masked_put, parts
+from shapeguard.neuron.model.policy import Policy
+from shapeguard.neuron.model.tables import NEVER_CUT_SHORT
+from shapeguard.neuron.sim.counting import Plan, describe, in_place_of_empty, is_cut_short, spec_of
+from shapeguard.neuron.sim.kernels import written
+from shapeguard.neuron.sim.torch_private import overload
+
+Tensor = torch.Tensor
+_NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
+_MASKS = ("bool", "uint8")
+
+
+@functools.cache
+def plan_of(name: str) -> Plan | None:
+    """Give what is known of an overload; None for a name that this torch has none for."""
+    op = overload(name)
+    return Plan(op, name) if op is not None else None
+
+
+def predict(running: Running, op: str, outputs: Sequence[Any], policy: Policy) -> list[Call]:
+    """Give what the model expects to be compiled for a call under way, of which a kernel `op` has come."""
+    name, args, kwargs = running.name, running.args, dict(running.kwargs)
+    if name in ("copy_", "_to_copy", "_copy_from", "clone", "contiguous"):
+        return _with_layouts(_copies(running, outputs), policy)
+    if _is_sibling(name, op):
+        name, out = op, (args[0] if name.endswith("_") else _first(outputs))
+    else:
+        out = _out(name, args, kwargs)
+    plan = plan_of(name)
+    if plan is None:
+        return []
+    call = describe(plan, args, kwargs, out)
+    result = list(outputs)
+    if name not in NEVER_CUT_SHORT and is_cut_short(args, result):
+        found = in_place_of_empty(name, result)
+        return [found] if found else []
+    calls = [*_masked(call, args, outputs), *parts(call, policy)]
+    return [*eager.materialised(call, policy), *calls]
+
+
+def _with_layouts(calls: Sequence[Call], policy: Policy) -> list[Call]:
+    return [each for call in calls for each in (*eager.materialised(call, policy), call)]
+
+
+def _copies(running: Running, outputs: Sequence[Any]) -> Sequence[Call]:
+    tensors = [value for value in running.args if isinstance(value, Tensor)]
+    if not tensors:
+        return ()
+    if running.name == "copy_" and len(tensors) > 1:
+        target, source = tensors[0], tensors[1]
+        return copies.into(spec_of(source), spec_of(target)).calls
+    source = tensors[0]
+    layout = [eager.contiguous(spec_of(source))] if not source.is_contiguous() else []
+    dtype = running.kwargs.get("dtype") or getattr(_first(outputs), "dtype", source.dtype)
+    return [*layout, *copies.cast(spec_of(source), str(dtype).removeprefix("torch.")).calls]
+
+
+def _masked(call: Call, args: tuple[Any, ...], outputs: Sequence[Any]) -> list[Call]:
+    """Give what a mask as an index runs in place of the call; the number of its Trues stands in the result's shape."""
+    indices = dict(call.arguments).get("indices")
+    if not isinstance(indices, tuple) or not any(isinstance(i, Spec) and i.dtype in _MASKS for i in indices):
+        return []
+    masks = [each if isinstance(each, Spec) else None for each in indices]
+    if call.op == "index.Tensor":
+        shape = tuple(getattr(_first(outputs), "shape", ()))
+        place = next((place for place, each in enumerate(masks) if each is not None), 0)
+        count = shape[place] if len(shape) > place else 0
+        own = dict(call.arguments)["self"]
+        return masked_index(own, masks, count) if isinstance(own, Spec) else []
+    values = args[2] if len(args) > 2 else None
+    is_one = isinstance(values, Tensor) and values.numel() == 1
+    return masked_put(call, 0, is_one_value=True) if is_one else []
+
+
+def matching(predicted: Sequence[Call], op: str, inputs: Sequence[Any]) -> Call | None:
+    """Find the call that the model expected among those that came: the same kernel on tensors of these shapes."""
+    shapes = [tuple(each.shape) for each in inputs if isinstance(each, Tensor)]
+    same = [call for call in predicted if call.op == op]
+    exact = [call for call in same if [spec.shape for _, spec in eager.used(call)] == shapes]
+    if exact:
+        return next((call for call in exact if _same_types(call, inputs)), exact[0])
+    # Inputs that the graph does not read are not handed over.
+    return next((call for call in same if _contains([s.shape for _, s in eager.tensors(call)], shapes)), None)
+
+
+def _same_types(call: Call, inputs: Sequence[Any]) -> bool:
+    wanted = [spec.dtype for _, spec in eager.used(call)]
+    given = [str(each.dtype).removeprefix("torch.") for each in inputs if isinstance(each, Tensor)]
+    return all(w == g or _NARROWED.get(w) == g for w, g in zip(wanted, given, strict=False))
+
+
+def _contains(whole: list[tuple[int, ...]], part: list[tuple[int, ...]]) -> bool:
+    rest = iter(whole)
+    return bool(part) and all(any(each == other for other in rest) for each in part)
+
+
+def as_submitted(op: str, inputs: Sequence[Any], outputs: Sequence[Any], running: Running | None) -> Call:
+    """Describe a kernel that the model did not expect, from the tensors it got and the call it runs for."""
+    specs = [spec_of(each) for each in inputs if isinstance(each, Tensor)]
+    values: list[tuple[str, Argument]] = []
+    if running is not None and running.name == op and (plan := plan_of(op)) is not None:
+        known = describe(plan, running.args, running.kwargs, None)
+        values = [(name, argument) for name, argument in known.arguments if isinstance(argument, Value)]
+    if op == "contiguous" and specs and specs[0].layout is not None:
+        return eager.contiguous(specs[0])
+    if op in ("copy_", "_to_copy") and specs:
+        dtype = str(getattr(_first(outputs), "dtype", specs[0].dtype)).removeprefix("torch.")
+        return Call(op=op, arguments=(("self", specs[0]), ("dtype", Value(dtype))))
+    arguments: list[tuple[str, Argument]] = list(zip(_paths(op, len(specs)), specs, strict=False))
+    if op.endswith("out") and isinstance(out := _first(outputs), Tensor):
+        values.append(("out", Spec(tuple(out.shape), str(out.dtype).removeprefix("torch."))))
+    return Call(op=op, arguments=(*arguments, *values))
+
+
+def _paths(op: str, count: int) -> list[str]:
+    """Name the tensors that a kernel got, after the operator's arguments; a list takes what is left."""
+    found = overload(op)
+    names: list[str] = []
+    for argument in found._schema.arguments if found is not None else ():
+        kind = str(argument.type)
+        if "List[" in kind and "Tensor" in kind:
+            names += [f"{argument.name}[{place}]" for place in range(count - len(names))]
+        elif "Tensor" in kind and not argument.kwarg_only:
+            names.append(argument.name)
+    return [*names, *[str(place) for place in range(len(names), count)]][:count]
+
+
+def _is_sibling(name: str, op: str) -> bool:
+    """Tell whether a kernel is the `out` form of the call: structured operators arrive so."""
+    ours, theirs = name.partition("."), op.partition(".")
+    return name != op and theirs[2].endswith("out") and ours[0].rstrip("_") == theirs[0]
+
+
+def _out(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """Give the tensor that the key has as `out`, and take what is written out of the keywords."""
+    op = overload(name)
+    names = written(op) if op is not None else []
+    outs = [a.name for a in op._schema.arguments if a.name in names and a.kwarg_only] if op is not None else []
+    given = [kwargs.pop(each) for each in outs if each in kwargs]
+    if outs:
+        return given[0] if len(given) == 1 and isinstance(given[0], Tensor) else None
+    if op is not None and names and op._schema.returns and isinstance(args[0], Tensor):
+        return args[0]
+    return None
+
+
+def _first(values: Any) -> Any:
+    if isinstance(values, Tensor):
+        return values
+    return next((each for each in values or () if isinstance(each, Tensor)), None)
