@@ -14,6 +14,7 @@ from shapeguard.core.graphs import GraphRecord
 from shapeguard.core.report import JSON, Report, Table, Text
 from shapeguard.runs import tables
 from shapeguard.runs.cost import Costs, estimate
+from shapeguard.runs.evidence import basis
 from shapeguard.runs.join import findings_of, named
 from shapeguard.runs.marks import marks
 from shapeguard.runs.summary import Summary, Trouble, document
@@ -48,7 +49,9 @@ def report(
         sections.append(Text(text=_padding(summary.tokens)))
     if summary.graphs:
         sections.append(Text(text=str(costs)))
-    if summary.device.get("kind") != "real":
+    if summary.device.get("kind") in ("real", "imported"):
+        sections.append(Text(text=basis(summary.device)))
+    else:
         sections.append(Text(text=SIMULATED))
     sections.append(Text(text=f"run: {folder}"))
     return Report(
