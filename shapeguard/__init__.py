@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 __version__ = "0.1.0"
 
 # Resolved on first use, so that `import shapeguard` costs nothing and never imports torch.
-_PUBLIC = {"expect": "shapeguard.checks.expect", "step": "shapeguard.trace.api"}
+_PUBLIC = {
+    "CompileForbiddenError": "shapeguard.core.forbid",
+    "expect": "shapeguard.checks.expect",
+    "forbid_compiles": "shapeguard.warmup.forbid",
+    "step": "shapeguard.trace.api",
+}
 
-__all__ = ["__version__", "expect", "step"]
+__all__ = ["CompileForbiddenError", "__version__", "expect", "forbid_compiles", "step"]
 
 
 def __getattr__(name: str) -> object:
@@ -17,3 +24,10 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(_PUBLIC[name]), name)
+
+
+if os.environ.get("SHAPEGUARD_FORBID_COMPILES"):
+    # A serving process that is to be watched says so before it starts; nothing else happens on import.
+    from importlib import import_module
+
+    import_module("shapeguard.warmup.forbid").follow_variable(os.environ)

@@ -82,7 +82,7 @@ def cache_options(command: Command) -> Command:
 
     @wraps(command)
     def call(*args: Any, configs: Configs, cache_dir: Path | None, **kwargs: Any) -> Any:
-        report = command(*args, folder=_folder(configs, cache_dir), **kwargs)
+        report = command(*args, folder=cache_folder(configs, cache_dir), **kwargs)
         return replace(report, is_listing=True)
 
     decorated: Any = click.option(
@@ -94,7 +94,8 @@ def cache_options(command: Command) -> Command:
     return config_options(decorated)  # type: ignore[no-any-return]
 
 
-def _folder(configs: Configs, given: Path | None) -> Path:
+def cache_folder(configs: Configs, given: Path | None) -> Path:
+    """Give the folder of the cache: as given, as configured, or the default."""
     from shapeguard.cache.location import default_folder
 
     if given is not None:

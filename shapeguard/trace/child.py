@@ -19,6 +19,7 @@ from shapeguard.neuron.model.policy import from_environment
 from shapeguard.neuron.sim.register import Claimed, register
 from shapeguard.trace import api, batches, breaks, models, weights
 from shapeguard.trace.forwards import Forwards
+from shapeguard.trace.parent import end_with_parent
 from shapeguard.trace.placement import Placement
 from shapeguard.trace.recorder import Recorder
 from shapeguard.trace.sites import Sites
@@ -27,6 +28,7 @@ from shapeguard.trace.steps import Steps
 
 def boot(environ: Mapping[str, str]) -> Claimed:
     """Claim the device and start recording, as the parent asked for in the environment."""
+    end_with_parent(environ)
     target = environ.get("SHAPEGUARD_TARGET", "trn2")
     inner = environ.get("SHAPEGUARD_INNER", "cpu")
     # A launcher gives each of its processes one device by number: there must be as many.
@@ -50,6 +52,9 @@ def boot(environ: Mapping[str, str]) -> Claimed:
     recorder = Recorder(folder, rank=int(environ.get("RANK") or 0), sites=sites, start=start)
     # Before anything imports Dynamo: it takes `Module.__call__` as it finds it for the plain one.
     steps = _watch_steps(recorder, environ.get("SHAPEGUARD_MAX_STEPS", ""))
+    if until := environ.get("SHAPEGUARD_UNTIL"):
+        recorder.awaited.update(Path(until).read_text(encoding="utf-8").split())
+        steps.is_complete = lambda: not recorder.awaited
     claimed = register(
         sink=recorder,
         policy=from_environment(environ, target=target),

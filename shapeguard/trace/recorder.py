@@ -45,6 +45,8 @@ class Recorder:
         """Which model that is, from 1 in the order of first forwards: two of one class are two."""
         self.reads: set[tuple[str, str]] = set()
         """Functions, by file and name, that read values of tensors: what is baked into their pieces stays unsaid."""
+        self.awaited: set[str] = set()
+        """Keys of graphs that the program is run for and that have not come yet."""
         self.on_region: Callable[[bool | None], None] = lambda is_training: None
         self._start = dict(start)
         self._file = -1
@@ -75,6 +77,8 @@ class Recorder:
                 row = {"type": "problem", "code": "recorder", "message": f"an event was lost: {error!r}"}
             with contextlib.suppress(OSError):
                 self._write(row)
+            if event.get("outcome") != events.Outcome.FAILED:
+                self.awaited.discard(event.get("key", ""))
 
     def _after_fork(self) -> None:
         # The child's first event opens a file of its own; a worker that never compiles leaves none.

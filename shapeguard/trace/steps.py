@@ -25,6 +25,8 @@ class Steps:
     def __init__(self, recorder: Recorder, *, max_steps: int | None, stop: Callable[[], None]) -> None:
         self.recorder = recorder
         self.max_steps = max_steps
+        self.is_complete: Callable[[], bool] = lambda: False
+        """Whether all has been seen that the program is run for."""
         self._stop = stop
         self._is_manual = False
         self._has_optimizer = False
@@ -71,7 +73,7 @@ class Steps:
         self.recorder.begin_step(phase)
 
     def _check_limit(self) -> None:
-        if self.max_steps is not None and self.recorder.step >= self.max_steps:
+        if (self.max_steps is not None and self.recorder.step >= self.max_steps) or self.is_complete():
             self._stop()
 
     def _phase(self, module: torch.nn.Module | None, is_training: bool | None) -> str:
@@ -108,8 +110,8 @@ class Steps:
     def optimizer_stepped(self) -> None:
         """The next forward in training begins a new step."""
         self._is_new_step = True
-        if not self._is_manual and self.max_steps is not None and self.recorder.step >= self.max_steps:
-            self._stop()
+        if not self._is_manual:
+            self._check_limit()
 
     def mark(self) -> None:
         """Begin a step where the user says so; steps are no longer found by themselves."""

@@ -14,4 +14,8 @@ def claim() -> Any:
         from shapeguard.trace.child import boot
 
         _claimed.append(boot(os.environ))
+        if os.environ.get("SHAPEGUARD_FORBID_COMPILES"):
+            from shapeguard.warmup.forbid import follow_variable
+
+            follow_variable(os.environ)
     return _claimed[0]
