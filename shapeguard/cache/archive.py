@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,8 @@ from shapeguard.cache.remote import Blob, Remote, is_name, too_large, wrong_dige
 from shapeguard.core.errors import CacheError, RemoteError
 
 _MOST_MEMBERS = 500_000
+_LARGEST = 0o77777777777
+"""Bytes of a member, as eleven digits of its header say them."""
 _CHUNK = 1 << 20
 
 
@@ -54,6 +56,8 @@ def _write(stream: BinaryIO, members: list[tuple[str, bytes | Path]]) -> None:
                 tar.addfile(info, BytesIO(source))
             else:
                 info.size = source.stat().st_size
+                if info.size > _LARGEST:
+                    raise CacheError(f"{source} has more than the 8 GB that an archive takes", hint="push it")
                 with source.open("rb") as origin:
                     read = DigestingReader(origin)
                     tar.addfile(info, read)
@@ -85,7 +89,7 @@ class Archive(Remote):
             return None
         offset, size = self._members[name]
         if size > limit:
-            raise too_large(name, limit)
+            raise too_large(name, limit, self)
         with self._open(offset) as stream:
             data = stream.read(size)
         return Blob(data=data, version=str(offset))
@@ -96,7 +100,7 @@ class Archive(Remote):
             return False
         offset, size = self._members[name]
         if size > limit:
-            raise too_large(name, limit)
+            raise too_large(name, limit, self)
         with self._open(offset) as stream:
             while size > 0 and (chunk := stream.read(min(size, _CHUNK))):
                 into.write(chunk)
@@ -131,10 +135,9 @@ class Archive(Remote):
 def _members(path: Path) -> Iterator[tuple[str, tuple[int, int]]]:
     """Give name, offset and size of each member; `CacheError` where one is not of an archive that `export` wrote."""
     try:
-        with path.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:", errorlevel=2) as tar:
-            total = os.fstat(stream.fileno()).st_size
-            yield from _checked(path, tar, total)
-    except (tarfile.TarError, ValueError, EOFError, RecursionError, OverflowError) as error:
+        with path.open("rb") as stream:
+            yield from _checked(path, _headers(stream), os.fstat(stream.fileno()).st_size)
+    except (tarfile.TarError, ValueError, EOFError, OverflowError) as error:
         raise CacheError(
             f"{path} is no archive of the cache, or is cut off: {error}", hint="export it again"
         ) from error
@@ -142,10 +145,22 @@ def _members(path: Path) -> Iterator[tuple[str, tuple[int, int]]]:
         raise CacheError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _checked(path: Path, tar: tarfile.TarFile, total: int) -> Iterator[tuple[str, tuple[int, int]]]:
+def _headers(stream: BinaryIO) -> Iterator[tarfile.TarInfo]:
+    """Give the headers block by block: `tarfile` itself would read whole what a header says of the next one."""
+    while True:
+        block = stream.read(tarfile.BLOCKSIZE)
+        if block == bytes(tarfile.BLOCKSIZE):
+            return
+        info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+        info.offset_data = stream.tell()
+        yield info
+        # Rounded up to whole blocks.
+        stream.seek(info.offset_data + -(-info.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
+
+
+def _checked(path: Path, headers: Iterable[tarfile.TarInfo], total: int) -> Iterator[tuple[str, tuple[int, int]]]:
     seen: set[str] = set()
-    while (info := tar.next()) is not None:
-        tar.members = []  # type: ignore[attr-defined]  # it would keep them all
+    for info in headers:
         name = info.name
         if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
             raise CacheError(f"{path} holds {name[:200]!r}, which is no plain file", hint="do not use it")

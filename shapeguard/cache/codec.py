@@ -39,8 +39,12 @@ class NewerSchemaError(CacheError):
 
 
 def encode(record: GraphRecord) -> bytes:
-    """Give a record as bytes; equal records give equal bytes."""
-    data = _PREFIX + bytes((SCHEMA,)) + _encoder.encode(record)
+    """Give a record as bytes; equal records give equal bytes. `CacheError` where no one could read them."""
+    _check(record)
+    try:
+        data = _PREFIX + bytes((SCHEMA,)) + _encoder.encode(record)
+    except UnicodeEncodeError as error:
+        raise CacheError(f"the record holds a text that is none: {error.object[:80]!r}") from error
     if len(data) > MAX_BYTES:
         raise CacheError(f"the record of {record.name or record.kind} has {len(data)} bytes, more than {MAX_BYTES}")
     return data

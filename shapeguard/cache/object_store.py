@@ -59,7 +59,7 @@ class ObjectRemote(Remote):
             try:
                 found = obstore().get(self._store, checked(name))
                 if found.meta["size"] > limit:
-                    raise too_large(name, limit)
+                    raise too_large(name, limit, self)
                 data = bytes(found.bytes())
             except FileNotFoundError as error:
                 _check_bucket(error)
@@ -74,7 +74,7 @@ class ObjectRemote(Remote):
             try:
                 found = obstore().get(self._store, checked(name))
                 if found.meta["size"] > limit:
-                    raise too_large(name, limit)
+                    raise too_large(name, limit, self)
                 for chunk in found.stream(min_chunk_size=_CHUNK):
                     into.write(chunk)
             except FileNotFoundError as error:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from shapeguard.cache import codec, manifest
@@ -72,13 +73,21 @@ def plan_pull(
 
 
 def _manifests(remote: Remote, troubles: list[tuple[str, str]]) -> Iterator[Manifest]:
-    for name, _ in retried(lambda: sorted(remote.names("manifests/"))):
+    for name in retried(lambda: _names(remote)):
         try:
             blob = retried(partial(remote.read, name, limit=manifest.MANIFEST_BYTES))
             if blob is not None:
                 yield manifest.decode(blob.data, name)
         except CacheError as error:
-            troubles.append((name, f"{error.message}; {error.hint or remote.mended_by}"))
+            said = error.message.removeprefix(f"{name} ")
+            troubles.append((name, f"{said}; {error.hint or remote.mended_by}"))
+
+
+def _names(remote: Remote) -> list[str]:
+    found = sorted(name for name, _ in islice(remote.names("manifests/"), manifest.MOST_MANIFESTS + 1))
+    if len(found) > manifest.MOST_MANIFESTS:
+        raise RemoteError(f"{remote.url} holds more than {manifest.MOST_MANIFESTS} manifests", hint="use another")
+    return found
 
 
 def _needed(entry: Entry, cache: GraphCache, neff_dir: Path | None) -> Entry | None:

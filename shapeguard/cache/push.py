@@ -122,7 +122,8 @@ def push(plan: PushPlan, remote: Remote, *, progress: Progress = quiet) -> list[
         try:
             _publish(remote, each)
         except ManifestError as error:
-            troubles.append((each.name, f"{error.message}; {error.hint or remote.mended_by}"))
+            said = error.message.removeprefix(f"{each.name} ")
+            troubles.append((each.name, f"{said}; {error.hint or remote.mended_by}"))
     return troubles
 
 

@@ -137,6 +137,6 @@ def gone(name: str, remote: Remote) -> RemoteError:
     return RemoteError(f"{name} is not in {remote.url}, though its manifest names it", hint=remote.mended_by)
 
 
-def too_large(name: str, limit: int) -> RemoteError:
+def too_large(name: str, limit: int, remote: Remote) -> RemoteError:
     """Give the error for more bytes than there may be."""
-    return RemoteError(f"{name} has more than the {limit} bytes it may have")
+    return RemoteError(f"{name} in {remote.url} has more than the {limit} bytes it may have", hint=remote.mended_by)

@@ -157,7 +157,7 @@ class GraphCache:
         self._flush()
         with border(self.folder):
             found = self._rows.oldest()
-            return [(id, used, size) for _, id, used, size in found if isinstance(id, str) and codec.is_id(id)]
+            return [(id, _when(used), size) for _, id, used, size in found if isinstance(id, str) and codec.is_id(id)]
 
     def statistics(self) -> Statistics:
         """Give figures; uses of this process count too."""

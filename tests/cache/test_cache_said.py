@@ -123,6 +123,19 @@ def test_an_archive_is_not_made_of_a_file_that_is_not_the_recorded_one(shapeguar
     assert list(Path().glob("*.tar")) + list(Path().glob(".*.tmp")) == []
 
 
+def test_a_file_that_is_too_large_for_an_archive_is_named(shapeguard: Shapeguard, cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "large" / PLACE
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as stream:
+        stream.truncate(9 << 30)
+    filled(cache, record(9, neff=Neff(digest="ab" * 32, size_bytes=9 << 30, path=PLACE)))
+    ran = shapeguard("cache", "export", "all.tar", "--neff-dir", "large")
+    assert (ran.code, ran.err) == (
+        2, f"error: large/{PLACE} has more than the 8 GB that an archive takes\nhint: push it\n"
+    )  # fmt: skip
+    assert not Path("all.tar").exists()
+
+
 def test_an_archive_is_not_replaced_unless_that_is_said(shapeguard: Shapeguard) -> None:
     Path("all.tar").write_text("mine")
     ran = shapeguard("cache", "export", "all.tar")

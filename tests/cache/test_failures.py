@@ -12,10 +12,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graph_records import filled, record
 
+from shapeguard.cache.check import check
 from shapeguard.cache.fill import fill, known
 from shapeguard.cache.store import GraphCache
 from shapeguard.core.errors import CacheError
@@ -203,6 +205,36 @@ def test_filling_a_cache_that_fails_costs_a_line_only(home: Path) -> None:
     assert known([record(1)], home / "cache") == {}
     assert fill([record(1)], home / "good") == ""
     assert known([record(1), record(2)], home / "good") == {record(1).key.graph: "known"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": "Net\ud800"}, "the record holds a text that is none: 'Net\\ud800'"),
+        ({"model": "N" * 9000}, "the record holds a name that is too long"),
+        ({"nodes": 1 << 70}, "the record holds a count that cannot be"),
+        ({"constants": (("data", "x" * (1 << 20)),)}, " bytes, more than 1048576"),
+    ],
+)
+def test_a_graph_that_no_cache_could_give_back_is_refused_and_costs_no_other(
+    home: Path, changes: dict[str, Any], said: str
+) -> None:
+    note = fill([record(1), record(2, **changes), record(3)], home / "cache")
+    assert note.startswith("note: the graph cache keeps 2 of 3 graphs: ")
+    assert said in note
+    with GraphCache(home / "cache") as cache:
+        assert {each.key.id for each in cache.records()} == {record(1).key.id, record(3).key.id}
+    assert check(home / "cache") == []
+
+
+def test_a_last_use_that_is_no_time_counts_as_long_ago(home: Path) -> None:
+    folder = filled(home / "cache", record(1), record(2), record(3))
+    with sqlite3.connect(folder / "v1" / "cache.db") as con:
+        con.execute("UPDATE Cache SET access_time = 'x' WHERE rowid = 1")
+        con.execute("UPDATE Cache SET access_time = 9e999 WHERE rowid = 2")
+    with GraphCache(folder) as cache:
+        assert sorted(used > 0 for _, used, _ in cache.ages()) == [False, False, True]
+        assert cache.get(record(1).key.id) is not None
 
 
 def test_nothing_is_unpickled_whatever_the_cache_is_used_for(home: Path) -> None:

@@ -283,6 +283,12 @@ def _member(name: str, data: bytes = b"x", **changes: object) -> tuple[tarfile.T
     return info, data
 
 
+def _header(name: str, kind: bytes, size: int) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
 OBJECT = f"objects/ab/{'ab' * 32}"
 ARCHIVES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a name outside": (lambda good: _archive(_member("../../evil")), "a name that shapeguard does not give"),
@@ -293,6 +299,23 @@ ARCHIVES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "no plain file",
     ),
     "a hard link": (lambda good: _archive(_member(OBJECT, b"", type=tarfile.LNKTYPE, linkname="x")), "no plain file"),
+    "a header that says gigabytes of the next": (
+        lambda good: _header("x", tarfile.XHDTYPE, 6 << 30) + good,
+        "no plain file",
+    ),
+    "a long name of gigabytes": (
+        lambda good: _header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 6 << 30) + good,
+        "no plain file",
+    ),
+    "a sparse file": (lambda good: _header(OBJECT, tarfile.GNUTYPE_SPARSE, 0) + bytes(1024), "no plain file"),
+    "a name of other letters": (
+        lambda good: _archive(_member(f"objects/AB/{'AB' * 32}")),
+        "a name that shapeguard does not give",
+    ),
+    "a digest of another kind": (
+        lambda good: _archive(_member(f"objects/ab/{'ab' * 20}")),
+        "a name that shapeguard does not give",
+    ),
     "a device": (lambda good: _archive(_member(OBJECT, b"", type=tarfile.CHRTYPE)), "no plain file"),
     "a name twice": (lambda good: _archive(_member(OBJECT), _member(OBJECT)), "a name that shapeguard does not give"),
     "cut off": (lambda good: good.rstrip(b"\0")[:-100], "cut off"),

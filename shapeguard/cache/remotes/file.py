@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -57,7 +58,7 @@ class FileRemote(Remote):
         with stream, _border(name):
             data = stream.read(limit + 1)
         if len(data) > limit:
-            raise too_large(name, limit)
+            raise too_large(name, limit, self)
         return Blob(data=data, version=hashlib.sha256(data).hexdigest())
 
     def fetch(self, name: str, into: BinaryIO, *, limit: int) -> bool:
@@ -70,7 +71,7 @@ class FileRemote(Remote):
             while chunk := stream.read(_CHUNK):
                 left -= len(chunk)
                 if left < 0:
-                    raise too_large(name, limit)
+                    raise too_large(name, limit, self)
                 into.write(chunk)
         return True
 
@@ -95,9 +96,20 @@ class FileRemote(Remote):
         path = self._root / checked(name)
         with _border(name):
             try:
-                return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                raise self._no_file(name) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise self._no_file(name)
+        return os.fdopen(descriptor, "rb")
+
+    def _no_file(self, name: str) -> RemoteError:
+        return RemoteError(f"{name} in {self.url} is no plain file", hint=self.mended_by)
 
     def _version(self, name: str) -> str:
         blob = self.read(name, limit=1 << 30)
