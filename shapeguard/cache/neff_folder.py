@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 from shapeguard.core.errors import CacheError
 from shapeguard.core.neffs import (
@@ -69,6 +70,18 @@ class NeffFolder:
     locks: tuple[Lock, ...] = ()
     strangers: tuple[str, ...] = field(default=())
     """Names that belong to no layout, and links; left alone."""
+    simulated: tuple[str, ...] = field(default=())
+    """What traces without Neuron left in a NEFF's place; left alone too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StandIn:
+    """A file of the simulated device."""
+
+    path: str
+
+
+_Found: TypeAlias = "Entry | Lock | _StandIn | str"
 
 
 def neff_folders(environment: Mapping[str, str]) -> list[Path]:
@@ -90,12 +103,15 @@ def look(root: Path, *, now: float | None = None) -> NeffFolder:
     entries: list[Entry] = []
     locks: list[Lock] = []
     strangers: list[str] = []
+    simulated: list[str] = []
     try:
         for found in _walk(root, (time.time() if now is None else now) - young):
             if isinstance(found, Entry):
                 entries.append(found)
             elif isinstance(found, Lock):
                 locks.append(found)
+            elif isinstance(found, _StandIn):
+                simulated.append(found.path)
             else:
                 strangers.append(found)
     except OSError as error:
@@ -105,10 +121,11 @@ def look(root: Path, *, now: float | None = None) -> NeffFolder:
         entries=tuple(sorted(entries, key=lambda entry: str(entry.path))),
         locks=tuple(sorted(locks, key=lambda lock: str(lock.path))),
         strangers=tuple(sorted(strangers)),
+        simulated=tuple(sorted(simulated)),
     )
 
 
-def _walk(root: Path, young: float) -> Iterator[Entry | Lock | str]:
+def _walk(root: Path, young: float) -> Iterator[_Found]:
     for top in _scan(root):
         if not top.is_dir(follow_symlinks=False):
             yield _lock_or_name(root, top, young)
@@ -147,7 +164,7 @@ def _module(root: Path, module: os.DirEntry[str], young: float) -> Iterator[Entr
     yield Entry(name=name, path=Path(module.path), state=state, size_bytes=size, is_held=held)
 
 
-def _torch(root: Path, top: os.DirEntry[str], young: float) -> Iterator[Entry | Lock | str]:
+def _torch(root: Path, top: os.DirEntry[str], young: float) -> Iterator[_Found]:
     """Look for TorchNeuron's files in a folder, which is two deep."""
     for below in _scan(top.path):
         if below.is_dir(follow_symlinks=False):
@@ -157,13 +174,13 @@ def _torch(root: Path, top: os.DirEntry[str], young: float) -> Iterator[Entry | 
             yield _file(root, below, young)
 
 
-def _file(root: Path, file: os.DirEntry[str], young: float) -> Entry | Lock | str:
+def _file(root: Path, file: os.DirEntry[str], young: float) -> _Found:
     name = name_of(_relative(root, file))
     if name is None or not file.is_file(follow_symlinks=False):
         return _lock_or_name(root, file, young)
     size = file.stat(follow_symlinks=False).st_size
     if size <= LARGEST_SIMULATED and _is_simulated(file.path):
-        return _relative(root, file)
+        return _StandIn(path=_relative(root, file))
     # It is renamed into place when it is whole: an empty one is what a full disk leaves.
     return Entry(name=name, path=Path(file.path), state=State.COMPILED if size else State.FAILED, size_bytes=size)
 

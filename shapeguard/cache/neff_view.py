@@ -43,6 +43,8 @@ def _sum(folder: NeffFolder, linked: Sequence[Linked]) -> str:
     if folder.locks:
         stale = sum(lock.is_stale for lock in folder.locks)
         parts.append(f"{len(folder.locks)} locks, {stale} of them stale")
+    if folder.simulated:
+        parts.append(f"{len(folder.simulated)} of the simulated device, which are no NEFFs")
     if folder.strangers:
         parts.append(f"{len(folder.strangers)} names of no layout left alone")
     return f"{folder.root}: {', '.join(parts)}"
@@ -85,7 +87,13 @@ def _plain(folder: NeffFolder, linked: Sequence[Linked]) -> Mapping[str, JSON]:
     locks: list[JSON] = [
         {"path": lock.path.relative_to(folder.root).as_posix(), "stale": lock.is_stale} for lock in folder.locks
     ]
-    return {"folder": str(folder.root), "entries": entries, "locks": locks, "strangers": list(folder.strangers)}
+    return {
+        "folder": str(folder.root),
+        "entries": entries,
+        "locks": locks,
+        "simulated": list(folder.simulated),
+        "strangers": list(folder.strangers),
+    }
 
 
 def cleaned(done: Sequence[tuple[Removal, str]], *, dry_run: bool) -> Report:

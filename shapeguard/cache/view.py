@@ -28,7 +28,8 @@ def listed(records: Sequence[GraphRecord], *, limit: int, num_eager: int = 0, nu
     num_more = num_others + max(0, len(records) - limit)
     notes = [f"{num_more} more; --limit 0 shows all"] if num_more else []
     if num_eager:
-        notes.append(f"{num_eager} eager operators are not shown; --eager lists them")
+        told = "1 eager operator is not shown; --eager lists it"
+        notes.append(told if num_eager == 1 else f"{num_eager} eager operators are not shown; --eager lists them")
     table = Table(
         columns=("id", "model", "kind", "inputs", "target", "device", "seconds", "nodes", "last seen", "runs"),
         rows=tuple(_row(record) for record in shown),

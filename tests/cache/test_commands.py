@@ -206,7 +206,11 @@ def test_ls_shows_a_row_a_graph_and_says_what_is_left_out(shapeguard: Shapeguard
         r"    312\.2   1200  \d{4}-\d\d-\d\d     1",
         lines[1],
     )
-    assert lines[3] == "1 more; --limit 0 shows all; 1 eager operators are not shown; --eager lists them"
+    assert lines[3] == "1 more; --limit 0 shows all; 1 eager operator is not shown; --eager lists it"
+    # Only of those that the options ask for.
+    assert "eager" not in shapeguard("cache", "ls", "--length", "640").out
+    assert "eager" not in shapeguard("cache", "ls", "--kind", "forward").out
+    assert "1 eager operator" in shapeguard("cache", "ls", "--length", "512").out
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 7, 100])

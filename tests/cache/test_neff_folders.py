@@ -11,7 +11,7 @@ from graph_records import Shapeguard, filled, record
 from neff_folders import NEFF, lock, module, old, torch_neuron
 
 from shapeguard.cache.neff_folder import look
-from shapeguard.core.neffs import name_of, version_order, xla_state
+from shapeguard.core.neffs import SIMULATED, name_of, version_order, xla_state
 
 
 @pytest.fixture
@@ -186,3 +186,17 @@ def test_a_folder_that_is_not_there_is_an_error_with_a_next_step(shapeguard: Sha
     ran = shapeguard("cache", "scan", "--neff-dir", str(root / "no"))
     assert ran.code == 2
     assert ran.err == f"error: {root / 'no'} is no folder\nhint: give the folder of NEFFs with --neff-dir\n"
+
+
+def test_what_the_simulated_device_left_is_counted_apart_and_stays(shapeguard: Shapeguard, tmp_path: Path) -> None:
+    key = "ab" * 16
+    torch_neuron(tmp_path / "neffs", key, SIMULATED + key.encode())
+    torch_neuron(tmp_path / "neffs", "cd" * 16)
+    ran = shapeguard("cache", "scan", "--neff-dir", "neffs")
+    assert ran.code == 0
+    assert "1 compiled" in ran.out
+    assert "1 of the simulated device, which are no NEFFs" in ran.out
+    (found,) = json.loads(shapeguard("cache", "scan", "--neff-dir", "neffs", "--json").out)["folders"]
+    assert (len(found["entries"]), found["simulated"]) == (1, [f"ab/ab/{key}.neff"])
+    assert shapeguard("cache", "clean", "--neff-dir", "neffs", "--all").code == 0
+    assert [path.name for path in (tmp_path / "neffs").rglob("*.neff")] == [f"{key}.neff"]

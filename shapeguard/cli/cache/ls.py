@@ -31,7 +31,7 @@ def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
 
     eager = eager or wanted.kind in EAGER_KINDS
     with GraphCache(folder, for_reading=True) as cache:
-        num_eager = 0 if eager else sum(_models(cache, wanted, eager=True).values())
+        num_eager = 0 if eager or wanted.kind else _num_eager(cache, wanted)
         models = _models(cache, wanted, eager=eager)
         # A table of a hundred rows need not wait until a hundred thousand are read.
         some = _first(models, limit) if limit and wanted == Wanted(model=wanted.model) and not _is_whole() else None
@@ -39,6 +39,13 @@ def command(folder: Path, wanted: Wanted, eager: bool, limit: int) -> Report:
         num_others = 0 if some is None else sum(models.values()) - len(found)
     report = listed(found, limit=limit or len(found), num_eager=num_eager, num_others=max(0, num_others))
     return with_skipped(report, cache.skipped)
+
+
+def _num_eager(cache: GraphCache, wanted: Wanted) -> int:
+    """Give how many operators the list would have with --eager."""
+    if wanted == Wanted(model=wanted.model):
+        return sum(_models(cache, wanted, eager=True).values())
+    return len(picked(cache, wanted, eager=True))
 
 
 _FOR_PROGRAMS = ("json", "json-lines")
