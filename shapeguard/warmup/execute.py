@@ -159,7 +159,7 @@ class Execution:
         held = self._held()
         for running in self._running.values():
             is_late = 0 < self._limits.timeout_s < now - running.began
-            if is_late and not running.is_stopped:
+            if is_late and not running.is_stopped and self._executor.is_here:
                 running.is_stopped = True
                 self._executor.stop(running.work.id, TIMEOUT)
         if self._memory.is_full({each.item.name: size for each, size in held}):

@@ -32,6 +32,8 @@ class Executor:
     """Runs tries; a subclass with a `name` registers itself."""
 
     name: ClassVar[str] = ""
+    is_here: ClassVar[bool] = True
+    """Whether tries run on this machine, whose time and memory are watched from here."""
     known: ClassVar[dict[str, type[Executor]]] = {}
 
     def __init_subclass__(cls) -> None:

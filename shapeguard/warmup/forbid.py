@@ -22,6 +22,8 @@ from typing import Any
 from shapeguard.checks.watch import Compiled, EventWatch
 from shapeguard.core.errors import UsageError
 from shapeguard.core.forbid import GATE, RAISE, VARIABLE, WARN, CompileForbiddenError, mode_of
+from shapeguard.core.graphs import EAGER_KINDS
+from shapeguard.lock.observe import inputs_of
 from shapeguard.runs.guards import from_guard
 from shapeguard.runs.lines import Reader
 from shapeguard.runs.tracks import text_of
@@ -94,8 +96,14 @@ def _cause(events: Path) -> str:
     last = next((each for each in reversed(compiles) if each.kind != "region"), None)
     if last is None:
         return ""
+    region = next((each for each in compiles if each.kind == "region" and each.region == last.region), last)
     graph = Compiled(name=last.name, number=last.n, region=last.region)
-    return EventWatch(events).causes([graph])[0].replace("compiled for the first time", "never needed before")
+    named, _, why = EventWatch(events).causes([graph])[0].rpartition(": ")
+    why = why.replace("compiled for the first time", "never needed before")
+    if last.kind not in EAGER_KINDS:
+        # Refused, it is no graph, and would go by the name that the backend gave it.
+        named = " ".join([last.kind, last.model or region.model, *inputs_of(region.inputs)[:3]])
+    return f"{named}: {why}"
 
 
 _counted: list[int] = []

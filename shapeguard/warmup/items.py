@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from shapeguard.cache.neff_place import place as put_in_place
 from shapeguard.cache.store import GraphCache
-from shapeguard.checks.job import Job, processes
+from shapeguard.checks.job import processes
 from shapeguard.checks.project import demand_toolchain
 from shapeguard.core.errors import LockError, ShapeguardError
 from shapeguard.core.forbid import VARIABLE
@@ -16,7 +16,7 @@ from shapeguard.lock.values import Lock
 from shapeguard.warmup.execute import Item
 from shapeguard.warmup.place import FOLDER, Place, decoded, forget
 from shapeguard.warmup.plan import Planned
-from shapeguard.warmup.present import compiler_of
+from shapeguard.warmup.present import Here, compiler_of
 from shapeguard.warmup.values import Need, Recipe, Result, Work
 
 LOCKS = "TORCH_NEURONX_NEFF_LOCAL_CACHE_DIR"
@@ -26,11 +26,15 @@ _SPEED = "SHAPEGUARD_SIM_SPEED"
 class Maker:
     """Makes items of recipes."""
 
-    def __init__(self, place: Place, lock: Lock, needs: Mapping[str, Need], *, speed: float) -> None:
+    def __init__(
+        self, place: Place, lock: Lock, needs: Mapping[str, Need], here: Here, *, speed: float, timeout_s: float
+    ) -> None:
         self._place = place
         self._lock = lock
         self._needs = needs
+        self._here = here
         self._speed = speed
+        self._timeout_s = timeout_s
 
     def warming(self, planned: Planned, cache: GraphCache, *, expected_s: float | None) -> Item:
         """Give a recipe that is run to have its missing graphs compiled."""
@@ -51,7 +55,7 @@ class Maker:
             name=recipe.name,
             label=recipe.label,
             expected_s=expected_s,
-            work=self._work(recipe.job, keys=tuple(sorted(planned.missing)), until=until, environment={}),
+            work=self._work(recipe, until=until, environment={}),
             keep=keep,
         )
 
@@ -66,18 +70,15 @@ class Maker:
             name=recipe.name,
             label=f"verify {recipe.label}",
             expected_s=None,
-            work=self._work(recipe.job, keys=(), until=(), environment={VARIABLE: "1", _SPEED: ""}),
+            work=self._work(recipe, until=(), environment={VARIABLE: "1", _SPEED: ""}),
             keep=keep,
         )
 
-    def _work(
-        self, job: Job, *, keys: tuple[str, ...], until: tuple[str, ...], environment: Mapping[str, str]
-    ) -> Callable[[int], Work]:
-        settings = job.settings
-        place = self._place
-        env = {**place.environment, **settings.env}
-        env.pop(VARIABLE, None)
-        env |= {FOLDER: str(place.neff_dir), LOCKS: env.get(LOCKS) or str(place.home), _SPEED: f"{self._speed:g}"}
+    def _work(self, recipe: Recipe, *, until: tuple[str, ...], environment: Mapping[str, str]) -> Callable[[int], Work]:
+        job, settings, place = recipe.job, recipe.job.settings, self._place
+        locks = settings.env.get(LOCKS) or place.environment.get(LOCKS) or str(place.home)
+        ours = {FOLDER: str(place.neff_dir), LOCKS: locks, _SPEED: f"{self._speed:g}", VARIABLE: ""}
+        env = {**settings.env, **ours, **environment}
         plain: dict[str, str | int | bool | None] = {
             "device": "sim",
             "inner": settings.inner,
@@ -98,15 +99,20 @@ class Maker:
                 root=str(job.root),
                 folder=str(folder),
                 neff_dir=str(place.neff_dir),
-                env={**env, **environment},
+                env=env,
                 settings=plain,
                 world=settings.world if isinstance(settings.world, str) else "",
                 until=until,
-                keys=keys,
+                files=self._files(recipe),
                 cores=processes(settings.world),
+                timeout_s=self._timeout_s,
             )
 
         return work
+
+    def _files(self, recipe: Recipe) -> tuple[str, ...]:
+        records = (self._here.records[key] for key in recipe.keys if key in self._here.records)
+        return tuple(sorted({record.neff.path for record in records if record.neff is not None}))
 
     def _taken(self, result: Result) -> list[GraphRecord]:
         """Give the records of a result, once the files that came with them are in place."""

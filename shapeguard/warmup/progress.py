@@ -37,21 +37,20 @@ class Progress(Listener):
             return
         self._done[item.name] = took
         left = self._left_s()
-        rest = f" ({span(left)} left)" if left is not None and len(self._done) < self._total else ""
+        rest = f" ({span(left)} left)" if left is not None and left >= 1 else ""
         self._write(f"[{len(self._done)}/{self._total}] {item.label} … {span(took)}{rest}{f': {why}' if why else ''}")
 
     def _left_s(self) -> float | None:
-        """Give the time for the rest: as long as those that are done took against what was expected of them."""
-        known = {name: each for name, each in self._expected.items() if each}
-        done = [(took, known[name]) for name, took in self._done.items() if name in known]
-        pace = sum(took for took, _ in done) / sum(each for _, each in done) if done else 1.0
-        mean = sum(self._done.values()) / len(self._done)
+        """Give the time for the rest: what its compiles are expected to take, and beside that as long as the others."""
+        if not self._done:
+            return None
+        beside = [took - (self._expected.get(name) or 0.0) for name, took in self._done.items()]
+        start = max(0.0, sum(beside) / len(beside))
         now, left = time.monotonic(), []
-        for name in self._expected:
-            if name in self._done:
-                continue
-            whole = known[name] * pace if name in known and done else mean
-            left.append(max(0.0, whole - (now - self._began[name] if name in self._began else 0.0)))
+        for name, expected in self._expected.items():
+            if name not in self._done:
+                gone = now - self._began[name] if name in self._began else 0.0
+                left.append(max(0.0, (expected or 0.0) + start - gone))
         return max(max(left, default=0.0), sum(left) / self._slots) if left else None
 
 

@@ -107,20 +107,19 @@ class Work:
     """Folder of the run, which is not there yet."""
     neff_dir: str
     env: Mapping[str, str]
+    """Variables beside those of the machine it runs on."""
     settings: Mapping[str, str | int | bool | None]
     """The settings of the trace."""
     world: str = ""
     """Sizes of a simulated world."""
     until: tuple[str, ...] = ()
     """Keys after which the program may end; empty: it runs to its end."""
-    keys: tuple[str, ...] = ()
-    """Keys whose files are to be found in the folder afterwards."""
+    files: tuple[str, ...] = ()
+    """Compiled files of its other graphs, by their place: another machine is to have them too."""
     cores: int = 1
     """NeuronCores it takes: one a rank."""
     timeout_s: float = 0.0
     """0: none."""
-    reserved_bytes: int = 0
-    """Memory that it is expected to take; 0: unknown."""
 
 
 LOST = "worker-lost"

@@ -21,6 +21,7 @@ from shapeguard.warmup.executor import Room, open_executor
 from shapeguard.warmup.items import Maker
 from shapeguard.warmup.place import Place, gather
 from shapeguard.warmup.plan import COST, Plan, Shard, plan, recipes
+from shapeguard.warmup.present import Here
 from shapeguard.warmup.processes import available_bytes
 from shapeguard.warmup.schedule import Memory, slots_for
 from shapeguard.warmup.statement import digest_of_lock
@@ -87,6 +88,8 @@ class Warmup:
 
     def slots(self, num_recipes: int) -> int:
         """Give how many recipes run at once."""
+        if self._options.executor != "local" and not self._options.slots:
+            return max(1, num_recipes)  # the others' own schedule holds them back
         names = {job.name for job in self.jobs}
         peaks = [peak for name, peak in self._past.peaks.items() if name in names]
         cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -109,7 +112,7 @@ class Warmup:
                 notes.write(type="plan", schema=journal.SCHEMA, **header)
                 for name, peak in self._past.peaks.items():
                     notes.write(type="measured", recipe=name, peak_bytes=peak)
-            maker = Maker(self._place, self.lock, self._needs, speed=self._options.speed)
+            maker = self._maker(wanted.here, speed=self._options.speed)
             with GraphCache(self._place.cache_dir) as cache:
                 items = [
                     maker.warming(each, cache, expected_s=self._expected(each.recipe.name, each.seconds.total))
@@ -139,11 +142,15 @@ class Warmup:
             for key, why in sorted(here.why.items())
         ]
         whole = [each for each in recipes(self.lock, self.jobs) if not any(key in here.why for key in each.keys)]
-        maker = Maker(self._place, self.lock, self._needs, speed=0.0)
+        maker = self._maker(here, speed=0.0)
         done = self._execute([maker.proving(each) for each in whole], None)
         for failure in done.failures:
             misses += [_explained(miss, records, here.records) for miss in failure.misses]
         return done, misses
+
+    def _maker(self, here: Here, *, speed: float) -> Maker:
+        timeout_s = self._options.limits.timeout_s
+        return Maker(self._place, self.lock, self._needs, here, speed=speed, timeout_s=timeout_s)
 
     def _execute(self, items: Sequence[Item], notes: journal.Journal | None) -> Done:
         if not items:
@@ -153,7 +160,7 @@ class Warmup:
         cores = self._options.cores or slots * widest
         room = Room(slots=slots, cores=cores, root=self._place.root)
         executor = open_executor(self._options.executor, room)
-        memory = Memory(self._limit(), slots, self._past.peaks)
+        memory = Memory(self._limit() if executor.is_here else 0, slots, self._past.peaks)
         execution = Execution(items, executor, self._options.limits, memory=memory, journal=notes)
         return execution.run(self._listener(items, slots))
 
