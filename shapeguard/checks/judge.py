@@ -70,7 +70,7 @@ def judge(ran: Ran, lock: Lock, place: Place, *, today: date) -> Verdict:
     found = difference(lock, now, job.name)
     why = reasons(ran.observed, lock, found.added, found.added_eager)
     counted = rows(job.name, job.settings, now, locked=lock, today=today)
-    findings = [*_new(job, why, place), *_fallbacks(ran, lock)]
+    findings = [*_new(job, why, place), *_fallbacks(ran, lock, place)]
     if not ran.why_partial:
         findings += _unused(job, found, place)
     findings += _over(job, counted, why, place)
@@ -227,12 +227,13 @@ def number(value: float | None) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
 
 
-def _fallbacks(ran: Ran, lock: Lock) -> Iterator[Finding]:
+def _fallbacks(ran: Ran, lock: Lock, place: Place) -> Iterator[Finding]:
     known = lock.jobs.get(ran.job.name)
     for op, site in sorted(ran.observed.fallbacks.items(), key=lambda item: item[0]):
         if known is None or op in known.fallbacks:
             continue
-        path, line = (shown(ran.job.root / site.file), site.line) if site else (shown(ran.folder), 1)
+        here = place.of(f'jobs."{ran.job.name}"')
+        path, line = (shown(ran.job.root / site.file), site.line) if site else here
         message = f"{ran.job.name}: `{op}` runs on the host for want of a kernel; the lock does not have it"
         yield finding(FALLBACK, message, path=path, line=line, severity=Severity.WARNING)
 

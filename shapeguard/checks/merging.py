@@ -25,9 +25,10 @@ class Merged:
     over: tuple[str, ...] = ()
 
 
-def merged(files: Sequence[Path], jobs: Mapping[str, JobSettings]) -> Merged:
-    """Merge base, ours and theirs, and count again."""
-    base, ours, theirs = (_read(path) for path in files)
+def merged(files: Sequence[Path], jobs: Mapping[str, JobSettings], *, name: str) -> Merged:
+    """Merge base, ours and theirs, and count again; `name` is the file's in the repository, as errors call it."""
+    owners = ("the common base", *SIDES)
+    base, ours, theirs = (_read(path, f"{name} of {owner}") for path, owner in zip(files, owners, strict=True))
     found = merge(base, ours, theirs)
     over = [
         _sentence(row, found, base, (ours, theirs))
@@ -39,13 +40,13 @@ def merged(files: Sequence[Path], jobs: Mapping[str, JobSettings]) -> Merged:
     return Merged(lock=found, over=tuple(over))
 
 
-def _read(path: Path) -> Lock:
+def _read(path: Path, name: str) -> Lock:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise LockError(f"cannot read {path}: {error.strerror or error}") from error
+        raise LockError(f"cannot read {name} ({path}): {error.strerror or error}") from error
     # git gives an empty base where both branches made the file.
-    return parse(data, name=str(path)) if data.strip() else Lock()
+    return parse(data, name=name) if data.strip() else Lock()
 
 
 def _sentence(row: Row, found: Lock, base: Lock, sides: tuple[Lock, Lock]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from shapeguard.checks.signatures import as_compile, inputs_of, operator
 from shapeguard.checks.sizes import Sizes
-from shapeguard.checks.words import what_changed
+from shapeguard.checks.words import other_program, what_changed
 from shapeguard.lock.observe import PARAMETERS, First, Observed
 from shapeguard.lock.values import Lock, LockedGraph, eager_key
 from shapeguard.runs.causes import Cause, explain
@@ -179,7 +179,7 @@ class _Finder:
         pair = replace(first.process, compiles=[old, region])
         causes = explain(pair).causes
         if not causes or near.inputs == graph.inputs:
-            text = _other_program(near, graph)
+            text = other_program(near, graph)
             return (first.site, text), Reason(site=first.site, text=text, advice=MEANT)
         lead = causes[0]
         for cause in self._causes(first.process):
@@ -251,32 +251,3 @@ def _as_recorded(graph: LockedGraph, like: Compile) -> dict[str, Any]:
     constants = tuple((path, values.get(path, value)) for path, value in like.constants)
     parameters = [row for row in like.inputs if row.path.startswith(PARAMETERS)]
     return {"inputs": (*rows, *parameters), "constants": constants}
-
-
-def _other_program(old: LockedGraph, new: LockedGraph) -> str:
-    told = []
-    if old.constants != new.constants:
-        told.append(_constants(old, new))
-    if old.dtypes != new.dtypes:
-        gone, came = sorted({*old.dtypes} - {*new.dtypes}), sorted({*new.dtypes} - {*old.dtypes})
-        told.append(_dtypes(" and ".join(gone), " and ".join(came)))
-    if told:
-        return f"{'; '.join(told)}, against the lock"
-    if old.nodes != new.nodes:
-        return f"the same inputs, another program: {old.nodes} → {new.nodes} operators, against the lock"
-    return f"the same inputs and as many operators ({new.nodes}), another program, against the lock"
-
-
-def _dtypes(gone: str, came: str) -> str:
-    if gone and came:
-        return f"dtype {gone} → {came} in it"
-    return f"dtype {came} is new in it" if came else f"dtype {gone} is no longer in it"
-
-
-def _constants(old: LockedGraph, new: LockedGraph) -> str:
-    """Say which baked-in value differs: `scale: 1 → 2`, `autocast: none → bfloat16`."""
-    before = dict(row.partition("=")[::2] for row in old.constants)
-    after = dict(row.partition("=")[::2] for row in new.constants)
-    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    told = [f"{name}: {before.get(name, 'none')} → {after.get(name, 'none')}" for name in names[:2]]
-    return ", ".join(told) + (f" and {len(names) - 2} more" if len(names) > 2 else "")

@@ -72,8 +72,18 @@ def run(job: Job, *, say: Say, stream: bool, environment: Mapping[str, str]) -> 
         raise _failure(job, done.returncode, printed)
     found = read(job, folder)
     if found.exit_code and not stream:
-        say("\n".join(f"{job.name} | {line}" for line in printed[-_LAST_LINES:]))
+        own = printed[: _report_start(printed)]
+        say("\n".join(f"{job.name} | {line}" for line in own[-_LAST_LINES:]))
     return found
+
+
+def _report_start(printed: list[str]) -> int:
+    """Give the line at which the report of the trace begins, which stands below what the program said last."""
+    ends = (
+        n for n, line in enumerate(printed) if line.startswith("the program ended with exit code ") and ": " in line
+    )
+    # A headline and an empty line stand above it.
+    return max(next(ends, len(printed) + 2) - 2, 0)
 
 
 def read(job: Job, folder: Path) -> Ran:

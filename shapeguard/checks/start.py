@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shapeguard.checks.start_texts import HOOK, WORKFLOW
 from shapeguard.core.errors import UsageError
 
 CONFIG, HOOKS, ATTRIBUTES = "shapeguard.toml", ".pre-commit-config.yaml", ".gitattributes"
-WORKFLOW = ".github/workflows/shapeguard.yml"
 PACKAGE = "shapeguard"
 _FOLDERS = ("", "scripts", "examples", "src")
 _MOST_JOBS = 8
@@ -66,6 +68,10 @@ def _text(file: Path) -> str:
         return ""
 
 
+def _line_end(file: Path) -> str:
+    return "\r\n" if b"\r\n" in file.read_bytes() else "\n"
+
+
 def plan(root: Path, *, config: Path | None, has_jobs: bool, scripts: Sequence[str], package: str, python: str) -> Plan:
     """Say what to write; `config` is the configuration that stands in the folder itself, if one does."""
     if not re.fullmatch(r"[^\s\"'`$\\][^\"'`$\\\n]*", package):
@@ -80,18 +86,38 @@ def plan(root: Path, *, config: Path | None, has_jobs: bool, scripts: Sequence[s
     else:
         prefix = "jobs" if config.name == CONFIG else "tool.shapeguard.jobs"
         text = ("" if _text(config).endswith("\n") else "\n") + "\n" + _jobs(jobs, prefix)
+        text = text.replace("\n", _line_end(config))
         if _can_follow(_text(config), text):
             files.append(Planned(path=config.name, text=text, is_added=True))
         else:
             kept.append(f"{config.name}: it is yours; add to it:\n{text.strip()}")
-    _hooks(root, files, kept)
-    workflow = _workflow(root, package=package, python=python)
-    if (root / WORKFLOW).exists():
-        kept.append(f"{WORKFLOW}: it is there already")
-    else:
-        files.append(Planned(path=WORKFLOW, text=workflow))
+    place = _place(root, config.name if config is not None else CONFIG)
+    _hooks(place, files, kept)
+    _workflow(place, package=package, python=python, files=files, kept=kept)
     _attributes(root, files, kept)
     return Plan(files=tuple(files), kept=tuple(kept), jobs=tuple(jobs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a project stands in its repository: GitHub and pre-commit look at the top of it only."""
+
+    root: Path
+    inside: str = ""
+    """The project's folder, from the top of the repository; empty at the top."""
+    up: str = ""
+    """The way from the project's folder to the top: `../../`."""
+    config_option: str = ""
+    """What a command that is run at the top needs to find the project."""
+
+
+def _place(root: Path, config: str) -> _Place:
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    if top == root:
+        return _Place(root=root)
+    inside = root.relative_to(top).as_posix()
+    option = f" --config {shlex.quote(f'{inside}/{config}')}"
+    return _Place(root=root, inside=inside, up="../" * (inside.count("/") + 1), config_option=option)
 
 
 def _can_follow(there: str, text: str) -> bool:
@@ -107,7 +133,8 @@ def _names(scripts: Iterable[str]) -> dict[str, str]:
     """Name each job after its script; two of one name after their folders as well."""
     found: dict[str, str] = {}
     for script in scripts:
-        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(script).stem).strip("-") or "job"
+        plain = unicodedata.normalize("NFKD", Path(script).stem).encode("ascii", "ignore").decode()
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-") or "job"
         name = stem if stem not in found and stem != "merge" else f"{Path(script).parent.name or 'run'}-{stem}"
         found[name] = script
     return found
@@ -124,37 +151,25 @@ _EXAMPLE = """# [{prefix}.train]
 def _jobs(jobs: dict[str, str], prefix: str) -> str:
     if not jobs:
         return _EXAMPLE.format(prefix=prefix)
+    words = {name: json.dumps(script, ensure_ascii=False) for name, script in jobs.items()}
     blocks = [
-        f"[{prefix}.{name}]\ncommand = [{json.dumps(script)}]\n\n[{prefix}.{name}.budget]\nafter-warmup = 0\n"
-        for name, script in jobs.items()
+        f"[{prefix}.{name}]\ncommand = [{word}]\n\n[{prefix}.{name}.budget]\nafter-warmup = 0\n"
+        for name, word in words.items()
     ]
     return "\n".join(blocks)
 
 
-_HOOK = """  - repo: local
-    hooks:
-      - id: shapeguard
-        name: shapeguard lint
-        entry: shapeguard lint --force-exclude
-        language: system
-        types_or: [python, pyi, jupyter]
-        require_serial: true
-      - id: shapeguard-lock
-        name: shapeguard check --static
-        entry: shapeguard check --static
-        language: system
-        pass_filenames: false
-"""
-
-
-def _hooks(root: Path, files: list[Planned], kept: list[str]) -> None:
-    there = next((name for name in (HOOKS, HOOKS.replace(".yaml", ".yml")) if (root / name).exists()), None)
+def _hooks(place: _Place, files: list[Planned], kept: list[str]) -> None:
+    """Hooks stand where git's own folder does: in another one nobody looks for them."""
+    hook = HOOK.format(config=place.config_option)
+    names = (place.up + HOOKS, place.up + HOOKS.replace(".yaml", ".yml"))
+    there = next((name for name in names if (place.root / name).exists()), None)
     if there is None:
-        files.append(Planned(path=HOOKS, text=f"repos:\n{_HOOK}"))
-    elif "shapeguard" in _text(root / there):
+        files.append(Planned(path=names[0], text=f"repos:\n{hook}"))
+    elif "shapeguard" in _text(place.root / there) and place.config_option.strip() in _text(place.root / there):
         kept.append(f"{there}: it names shapeguard")
     else:
-        kept.append(f"{there}: it is yours; add to its `repos`:\n{_HOOK.rstrip()}")
+        kept.append(f"{there}: it is yours; add to its `repos`:\n{hook.rstrip()}")
 
 
 def _attributes(root: Path, files: list[Planned], kept: list[str]) -> None:
@@ -166,57 +181,24 @@ def _attributes(root: Path, files: list[Planned], kept: list[str]) -> None:
     files.append(Planned(path=ATTRIBUTES, text=f"{lead}{_MERGE_LINE}\n", is_added=bool(text)))
 
 
-def _workflow(root: Path, *, package: str, python: str) -> str:
-    install = ['python -m pip install "$SHAPEGUARD_PACKAGE"', "shapeguard lock --requirements > locked.txt"]
-    wanted = "-r requirements.txt " if (root / "requirements.txt").is_file() else ""
-    if not wanted and "[build-system]" in _text(root / "pyproject.toml"):
-        wanted = ". "
+def _workflow(place: _Place, *, package: str, python: str, files: list[Planned], kept: list[str]) -> None:
+    name = "-".join(["shapeguard", *re.findall(r"[\w.]+", place.inside)])
+    path = f"{place.up}.github/workflows/{name}.yml"
+    if (place.root / path).exists():
+        kept.append(f"{path}: it is there already")
+        return
+    option, inside = place.config_option, f"{place.inside}/" if place.inside else ""
+    install = ['python -m pip install "$SHAPEGUARD_PACKAGE"', f"shapeguard lock --requirements{option} > locked.txt"]
+    wanted = f"-r {shlex.quote(inside + 'requirements.txt')} " if (place.root / "requirements.txt").is_file() else ""
+    if not wanted and "[build-system]" in _text(place.root / "pyproject.toml"):
+        wanted = f"{shlex.quote('./' + place.inside)} " if inside else ". "
     install.append(f"python -m pip install {wanted}-r locked.txt")
-    steps = "\n".join(f"          {line}" for line in install)
-    return _WORKFLOW.format(package=package, python=python, install=steps)
-
-
-_WORKFLOW = """name: shapeguard
-
-on: [push, pull_request]
-
-permissions:
-  contents: read
-  security-events: write
-
-jobs:
-  shapeguard:
-    runs-on: ubuntu-latest
-    env:
-      # Where shapeguard is installed from: a name on your index, a wheel, or an address that pip knows.
-      SHAPEGUARD_PACKAGE: "{package}"
-      OMP_NUM_THREADS: "1"
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "{python}"
-      - name: Install what the lock was made with
-        run: |
-{install}
-      - name: Find dynamic shapes in the code
-        run: shapeguard lint --output-format github --output sarif=shapeguard-lint.sarif
-      - name: Compare what compiles with the lock and the budgets
-        if: success() || failure()
-        run: shapeguard check --output-format github --output sarif=shapeguard-check.sarif
-      - name: Show the findings of the code
-        if: success() || failure()
-        # Needs code scanning, which not every repository has.
-        continue-on-error: true
-        uses: github/codeql-action/upload-sarif@v3
-        with:
-          sarif_file: shapeguard-lint.sarif
-          category: shapeguard-lint
-      - name: Show the findings of the check
-        if: success() || failure()
-        continue-on-error: true
-        uses: github/codeql-action/upload-sarif@v3
-        with:
-          sarif_file: shapeguard-check.sarif
-          category: shapeguard-check
-"""
+    text = WORKFLOW.format(
+        name=name,
+        package=package,
+        python=python,
+        install="\n".join(f"          {line}" for line in install),
+        folder=f" {shlex.quote(place.inside)}" if inside else "",
+        config=option,
+    )
+    files.append(Planned(path=path, text=text))

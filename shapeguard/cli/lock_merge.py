@@ -38,12 +38,15 @@ def merge(words: tuple[str, ...]) -> Report:
     files = [Path(word) for word in words[:3]]
     name = words[3] if len(words) == 4 else words[1]
     known, notes = _jobs(Path(name).parent)
-    result = merged(files, known)
+    result = merged(files, known, name=name)
     write(files[1], result.lock)
     graphs = len(result.lock.graphs)
     said = [f"{name}: {graphs:,} graph{'' if graphs == 1 else 's'} after the merge"]
     if result.over:
-        said.append("over the limit: mend the code or raise the limit, then commit")
+        said.append(
+            "over the limit: mend the code or raise the limit, then `git add` the file and commit; "
+            "`shapeguard check --static` counts again with the merged configuration"
+        )
     return Report(
         tool="lock",
         problems=tuple(Problem(path=name, message=text) for text in result.over),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from shapeguard.core.graphs import EAGER_KINDS
 from shapeguard.lock.values import Id, Lock, LockedGraph, LockedJob
@@ -115,9 +116,17 @@ def _graph(compile: Compile, region: Compile | None, job: str) -> LockedGraph:
         inputs=inputs_of(owner.inputs or compile.inputs),
         dtypes=tuple(sorted({*compile.dtypes, *(row.dtype for row in (*compile.inputs, *owner.inputs))})),
         constants=_constants(owner),
+        parameters=_parameters(owner.inputs),
         nodes=compile.nodes,
         jobs=(job,),
     )
+
+
+def _parameters(rows: Iterable[Input]) -> str:
+    """Give the number and the size of a region's parameters, which have too many shapes to name each."""
+    found = {row.path: prod(row.shape) for row in rows if row.path.startswith(PARAMETERS)}
+    values, tensors = sum(found.values()), len(found)
+    return f"{tensors} tensor{'s' * (tensors != 1)}, {values:,} value{'s' * (values != 1)}" if found else ""
 
 
 def inputs_of(rows: Iterable[Input]) -> tuple[str, ...]:

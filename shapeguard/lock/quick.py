@@ -38,6 +38,7 @@ class _Graph(msgspec.Struct, forbid_unknown_fields=True):
     inputs: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
+    parameters: str = ""
     nodes: _Size = 0
     jobs: tuple[str, ...] = ()
     late: tuple[str, ...] = ()

@@ -60,6 +60,8 @@ def _graph(graph: LockedGraph) -> Iterator[str]:
     yield f"dtypes = {_inline(graph.dtypes)}"
     if graph.constants:
         yield f"constants = {_inline(graph.constants)}"
+    if graph.parameters:
+        yield f"parameters = {quoted(graph.parameters)}"
     yield f"nodes = {graph.nodes}"
     yield f"jobs = {_inline(sorted(graph.jobs))}"
     if graph.late:

@@ -116,6 +116,60 @@ def test_init_overwrites_nothing(shapeguard):
     assert {name: Path(name).read_text() for name in there} == before
 
 
+def test_init_in_a_folder_of_a_repository_writes_hooks_and_workflow_at_its_top(shapeguard, tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "models" / "my llama"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(PROGRAM)
+    (folder / "requirements.txt").write_text("")
+    monkeypatch.chdir(folder)
+    assert shapeguard("init", "--yes").code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        ".gitattributes", "requirements.txt", "shapeguard.toml", "train.py"
+    ]  # fmt: skip
+    (workflow,) = (tmp_path / ".github/workflows").iterdir()
+    assert workflow.name == "shapeguard-models-my-llama.yml"
+    install, lint, check = [
+        step["run"] for step in yaml.safe_load(workflow.read_text())["jobs"]["shapeguard"]["steps"] if "run" in step
+    ]
+    assert "lock --requirements --config 'models/my llama/shapeguard.toml'" in install
+    assert "-r 'models/my llama/requirements.txt' -r locked.txt" in install
+    assert lint.startswith("shapeguard lint 'models/my llama' --output-format github")
+    assert check.startswith("shapeguard check --config 'models/my llama/shapeguard.toml' --output-format github")
+    hooks = yaml.safe_load((tmp_path / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    assert hooks[1]["entry"] == "shapeguard check --static --config 'models/my llama/shapeguard.toml'"
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    ran = shapeguard("init", "--yes")
+    assert "kept ../.pre-commit-config.yaml: it is yours; add to its `repos`:" in ran.out
+    assert "check --static --config other/shapeguard.toml" in ran.out
+    monkeypatch.chdir(tmp_path)
+    Path("shapeguard.lock").write_text("schema = 9\n")
+    ran = shapeguard("check", "--static", "--config", "models/my llama/shapeguard.toml")
+    assert "there is no models/my llama/shapeguard.lock" in ran.err
+
+
+def test_init_that_cannot_write_a_file_says_what_it_has_written(shapeguard):
+    Path(".github").write_text("a file")
+    ran = shapeguard("init", "--yes")
+    assert (ran.code, ran.err) == (
+        2,
+        "error: cannot write .github/workflows/shapeguard.yml: Not a directory\n"
+        "hint: written before: shapeguard.toml, .pre-commit-config.yaml\n",
+    )
+
+
+def test_init_keeps_line_ends_and_gives_plain_names(shapeguard):
+    Path("pyproject.toml").write_bytes(b'[tool.shapeguard.lint]\r\nneuron = "auto"\r\n')
+    Path("über.py").write_text(PROGRAM)
+    assert shapeguard("init", "--yes").code == 0
+    data = Path("pyproject.toml").read_bytes()
+    assert data.count(b"\r\n") == data.count(b"\n")
+    jobs = tomllib.loads(data.decode())["tool"]["shapeguard"]["jobs"]
+    assert {name: job["command"] for name, job in jobs.items()} == {"uber": ["über.py"]}
+
+
 def test_init_leaves_a_table_alone_that_cannot_be_added_to(shapeguard):
     text = "[tool]\nshapeguard = { lint = { neuron = 'auto' } }\n"
     Path("pyproject.toml").write_text(text)

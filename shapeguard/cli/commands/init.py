@@ -55,6 +55,7 @@ def _chosen(scripts: Sequence[str]) -> list[str]:
 
 
 def _write(root: Path, wanted: Plan, *, yes: bool) -> None:
+    done: list[str] = []
     for file in wanted.files:
         if not yes and not click.confirm(
             f"{'add to' if file.is_added else 'write'} {file.path}?", default=True, err=True
@@ -67,7 +68,9 @@ def _write(root: Path, wanted: Plan, *, yes: bool) -> None:
             with path.open("a" if file.is_added else "x", encoding="utf-8", newline="\n") as stream:
                 stream.write(file.text)
         except OSError as error:
-            raise UsageError(f"cannot write {file.path}: {error.strerror or error}") from error
+            hint = f"written before: {', '.join(done)}" if done else "nothing was written"
+            raise UsageError(f"cannot write {file.path}: {error.strerror or error}", hint=hint) from error
+        done.append(file.path)
 
 
 def _report(wanted: Plan, *, is_dry: bool, has_jobs: bool) -> Report:
