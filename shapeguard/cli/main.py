@@ -24,12 +24,13 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the files of the folder."""
-        return [name.replace("_", "-") for name in names(commands)]
+        return [name.rstrip("_").replace("_", "-") for name in names(commands)]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the command's file."""
-        module = name.replace("-", "_")
-        if module not in names(commands):
+        # A word of Python's own has a trailing underscore in its file's name.
+        module = next((each for each in names(commands) if each.rstrip("_") == name.replace("-", "_")), None)
+        if module is None:
             return None
         command = import_module(f"{commands.__name__}.{module}").command
         assert isinstance(command, click.Command)

@@ -9,6 +9,7 @@ from typing import Any
 
 LATER = frozenset({"outcome", "device"})
 """Lines that only a run on hardware has: their facts go into the lines they speak of."""
+GRAPHS = frozenset({"region", "forward", "backward", "inference"})
 NEVER_SIMULATED = frozenset({"seconds", "neuron", "neff"})
 
 
@@ -24,8 +25,11 @@ def lines(run: Path, *, without: Iterable[str] = ()) -> list[dict[str, Any]]:
             continue
         if row["type"] == "compile" and row["n"] in later:
             row |= {name: value for name, value in later[row["n"]].items() if name in ("outcome", "name")}
-        if row["type"] == "problem" and row.get("code") == "evidence":
+        if row["type"] == "problem" and row.get("code") in ("evidence", "strided-input"):
             continue
+        if row.get("kind") in GRAPHS:
+            # Says how sure the simulation is; what was compiled is sure.
+            row.pop("certainty", None)
         found.append({name: value for name, value in row.items() if name not in left_out})
     return found
 

@@ -105,9 +105,10 @@ class EagerWatch:
     def _described(self, op: str, tensors: Sequence[Any], outputs: Sequence[Any]) -> Call:
         running = self._calls.running
         if running is not None:
-            if running.predicted is None or not any(call.op == op for call in running.predicted):
-                running.predicted = predict(running, op, outputs, self.policy)
-            found = matching(running.predicted, op, tensors)
+            found = matching(running.predicted or (), op, tensors)
+            if found is None:
+                running.predicted = predict(running, op, outputs, self.policy, inputs=tensors)
+                found = matching(running.predicted, op, tensors)
             if found is not None:
                 return found
         return as_submitted(op, tensors, outputs, running)

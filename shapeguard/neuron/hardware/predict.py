@@ -25,6 +25,8 @@ from shapeguard.neuron.sim.torch_private import overload
 Tensor = torch.Tensor
 _NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
 _MASKS = ("bool", "uint8")
+_LEFT_OUT = {"_index_put_impl_": (False, False)}
+"""Arguments that torch leaves out as equal to their defaults, and that the simulated device's key has."""
 
 
 @functools.cache
@@ -34,13 +36,16 @@ def plan_of(name: str) -> Plan | None:
     return Plan(op, name) if op is not None else None
 
 
-def predict(running: Running, op: str, outputs: Sequence[Any], policy: Policy) -> list[Call]:
+def predict(
+    running: Running, op: str, outputs: Sequence[Any], policy: Policy, *, inputs: Sequence[Any] = ()
+) -> list[Call]:
     """Give what the model expects to be compiled for a call under way, of which a kernel `op` has come."""
     name, args, kwargs = running.name, running.args, dict(running.kwargs)
+    args = (*args, *_LEFT_OUT.get(name, ())[max(0, len(args) - 3) :])
     if name in ("copy_", "_to_copy", "_copy_from", "clone", "contiguous"):
-        return _with_layouts(_copies(running, outputs), policy)
+        return _with_layouts(_copies(running), policy)
     if _is_sibling(name, op):
-        name, out = op, (args[0] if name.endswith("_") else _first(outputs))
+        name, out = op, (args[0] if name.partition(".")[0].endswith("_") else _widened(_first(outputs), args))
     else:
         out = _out(name, args, kwargs)
     plan = plan_of(name)
@@ -51,7 +56,8 @@ def predict(running: Running, op: str, outputs: Sequence[Any], policy: Policy) -
     if name not in NEVER_CUT_SHORT and is_cut_short(args, result):
         found = in_place_of_empty(name, result)
         return [found] if found else []
-    calls = [*_masked(call, args, outputs), *parts(call, policy)]
+    rows = inputs if op == name else ()
+    calls = [*_masked(call, args, rows), *parts(call, policy)]
     return [*eager.materialised(call, policy), *calls]
 
 
@@ -59,7 +65,7 @@ def _with_layouts(calls: Sequence[Call], policy: Policy) -> list[Call]:
     return [each for call in calls for each in (*eager.materialised(call, policy), call)]
 
 
-def _copies(running: Running, outputs: Sequence[Any]) -> Sequence[Call]:
+def _copies(running: Running) -> Sequence[Call]:
     tensors = [value for value in running.args if isinstance(value, Tensor)]
     if not tensors:
         return ()
@@ -68,25 +74,24 @@ def _copies(running: Running, outputs: Sequence[Any]) -> Sequence[Call]:
         return copies.into(spec_of(source), spec_of(target)).calls
     source = tensors[0]
     layout = [eager.contiguous(spec_of(source))] if not source.is_contiguous() else []
-    dtype = running.kwargs.get("dtype") or getattr(_first(outputs), "dtype", source.dtype)
+    # Not what was handed over: 64-bit values are narrowed there.
+    dtype = running.kwargs.get("dtype") or source.dtype
     return [*layout, *copies.cast(spec_of(source), str(dtype).removeprefix("torch.")).calls]
 
 
-def _masked(call: Call, args: tuple[Any, ...], outputs: Sequence[Any]) -> list[Call]:
-    """Give what a mask as an index runs in place of the call; the number of its Trues stands in the result's shape."""
+def _masked(call: Call, args: tuple[Any, ...], rows: Sequence[Any]) -> list[Call]:
+    """Give what a mask as an index runs in place of the call; how many Trues it has is seen in what is handed over."""
     indices = dict(call.arguments).get("indices")
     if not isinstance(indices, tuple) or not any(isinstance(i, Spec) and i.dtype in _MASKS for i in indices):
         return []
     masks = [each if isinstance(each, Spec) else None for each in indices]
+    count = int(rows[1].numel()) if len(rows) > 1 else 0
     if call.op == "index.Tensor":
-        shape = tuple(getattr(_first(outputs), "shape", ()))
-        place = next((place for place, each in enumerate(masks) if each is not None), 0)
-        count = shape[place] if len(shape) > place else 0
         own = dict(call.arguments)["self"]
         return masked_index(own, masks, count) if isinstance(own, Spec) else []
     values = args[2] if len(args) > 2 else None
     is_one = isinstance(values, Tensor) and values.numel() == 1
-    return masked_put(call, 0, is_one_value=True) if is_one else []
+    return masked_put(call, count, is_one_value=is_one)
 
 
 def matching(predicted: Sequence[Call], op: str, inputs: Sequence[Any]) -> Call | None:
@@ -159,6 +164,15 @@ def _out(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | N
     if op is not None and names and op._schema.returns and isinstance(args[0], Tensor):
         return args[0]
     return None
+
+
+def _widened(out: Any, args: tuple[Any, ...]) -> Any:
+    """Give a result with its dtype before 64-bit values were narrowed, which is the one in the key."""
+    first = _first(args)
+    if not isinstance(out, Tensor) or first is None:
+        return out
+    ours, its = (str(each.dtype).removeprefix("torch.") for each in (first, out))
+    return torch.empty(out.shape, dtype=first.dtype, device="meta") if _NARROWED.get(ours) == its else out
 
 
 def _first(values: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from dataclasses import replace
@@ -116,6 +117,8 @@ def outputs(call: eager.Call) -> tuple[torch.Tensor, ...]:
     arguments = dict(call.arguments)
     if isinstance(out := arguments.get("out"), eager.Spec):
         return (tensor(out),)
+    if call.op in ("full", "zeros") and isinstance(size := arguments.get("size"), eager.Value):
+        return (torch.empty(ast.literal_eval(size.text), device="meta"),)
     dtype, own = arguments.get("dtype"), arguments.get("self")
     if call.op in ("copy_", "_to_copy") and isinstance(dtype, eager.Value) and isinstance(own, eager.Spec):
         return (torch.empty(own.shape, dtype=getattr(torch, dtype.text), device="meta"),)
