@@ -10,6 +10,7 @@ from torch import fx
 
 from shapeguard.neuron.sim.device import NAME, Device, leave
 from shapeguard.neuron.sim.neff_cache import Entry
+from shapeguard.neuron.sim.random_state import replacement
 from shapeguard.neuron.sim.storage import Tensor, unwrap
 
 
@@ -64,12 +65,19 @@ def _on_inner(graph: fx.GraphModule, device: Device) -> fx.GraphModule:
         node.kwargs = fx.node.map_aggregate(node.kwargs, lambda value: _place(value, device))
         if node.op == "get_attr":
             _copy_attribute(graph, root, str(node.target), device)
-        elif node.op == "call_function" and getattr(node.target, "namespace", "") in _COLLECTIVES:
-            node.target = _collective(node.target, device)
+        elif node.op == "call_function":
+            node.target = _target(node.target, device)
     return fx.GraphModule(root, replaced)
 
 
 _COLLECTIVES = ("_c10d_functional", "_dtensor")
+
+
+def _target(target: Any, device: Device) -> Any:
+    """Give what stands for a function of the graph on inner tensors."""
+    if getattr(target, "namespace", "") in _COLLECTIVES:
+        return _collective(target, device)
+    return replacement(target) or target
 
 
 def _collective(op: torch._ops.OpOverload, device: Device) -> Callable[..., Any]:

@@ -31,6 +31,20 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def sizes_of(tensor: torch.Tensor) -> list[int | str]:
+    """Give the shape in plain numbers.
+
+    AOTAutograd leaves one size open even where all are static: that of the host's generator, whose state it saves for
+    random operators that the backward runs again.
+    """
+    return [size if isinstance(size, int) else _hint(size) for size in tensor.shape]
+
+
+def _hint(size: Any) -> int | str:
+    known = size.node.hint
+    return str(size) if known is None else int(known)
+
+
 def _lines(module: fx.GraphModule, numbers: dict[fx.Node, str]) -> Iterable[str]:
     num_inputs = 0
     for node in module.graph.nodes:
@@ -64,7 +78,7 @@ def _meta(node: fx.Node) -> str:
 
 def _shape(value: Any) -> str:
     if isinstance(value, torch.Tensor):
-        return f"{dtype_name(value.dtype)}{list(value.shape)}"
+        return f"{dtype_name(value.dtype)}{sizes_of(value)}"
     if isinstance(value, (list, tuple)):
         return "(" + ", ".join(_shape(each) for each in value) + ")"
     return type(value).__name__

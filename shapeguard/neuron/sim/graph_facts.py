@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from shapeguard.neuron.sim.counting import dtype_name, layout_of
+from shapeguard.neuron.sim.fingerprint import sizes_of
 from shapeguard.neuron.sim.outline import exchange, outline
 
 
@@ -50,7 +51,7 @@ def _row(node: fx.Node) -> dict[str, Any]:
         return {"path": str(node.target), "shape": [], "dtype": type(value).__name__, "layout": ""}
     return {
         "path": str(node.target),
-        "shape": list(value.shape),
+        "shape": sizes_of(value),
         "dtype": dtype_name(value.dtype),
         "layout": str(layout_of(value) or ""),
     }

@@ -1,8 +1,10 @@
 """`--inner meta`: no data, but for small tensors of whole numbers, which keep their values.
 
 Control flow hangs on flags, counters and token ids: a loop that waits for "all sequences are finished" must end. So
-integer and boolean tensors of up to `MAX_KEPT` elements live on the CPU. What is not known counts as zero, in them too:
-a flag computed from logits is the flag that zeros would give. Everything else is on `meta`.
+integer and boolean tensors of up to `MAX_KEPT` elements live on the CPU. A single number of any other dtype does so for
+as long as it follows from numbers of the host alone: a step that is counted, a rate, a scale.
+What is not known counts as zero, in whole numbers too: a flag computed from logits is the flag that zeros would give.
+Everything else is on `meta`.
 """
 
 from __future__ import annotations
@@ -32,17 +34,23 @@ _VALUE_SHAPES = frozenset(
 )
 
 
-def keeps_values(dtype: torch.dtype, numel: int) -> bool:
-    """Tell whether a tensor of that kind keeps its values under `--inner meta`."""
+def keeps_values(dtype: torch.dtype, numel: int, *, is_known: bool = False) -> bool:
+    """Tell whether a tensor of that kind keeps its values under `--inner meta`.
+
+    `is_known`: what it holds comes from the host, or was made of nothing that has no values.
+    """
+    if is_known and numel == 1:
+        return True
     return dtype in _WHOLE and numel <= (_MAX_BYTES_KEPT if dtype is torch.uint8 else MAX_KEPT)
 
 
-def settle(value: Any) -> Any:
+def settle(value: Any, *, is_known: bool = False) -> Any:
     """Give a result computed on the CPU the place it has under `--inner meta`."""
     if isinstance(value, Tensor):
-        return value if value.is_meta or keeps_values(value.dtype, value.numel()) else _blank(value)
+        stays = value.is_meta or keeps_values(value.dtype, value.numel(), is_known=is_known)
+        return value if stays else _blank(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(settle(item) for item in value)
+        return type(value)(settle(item, is_known=is_known) for item in value)
     return value
 
 
@@ -94,11 +102,11 @@ class _MetaRunner:
         if not places:
             return self._make(args, kwargs)
         if places == {"cpu"}:
-            return settle(self.op(*args, **{k: _to_cpu(v) for k, v in kwargs.items()}))
+            return settle(self.op(*args, **{k: _to_cpu(v) for k, v in kwargs.items()}), is_known=True)
         if self.needs_values or (self._writes_kept(args, kwargs) and not self.is_factorization):
             return settle(self._on_zeros(args, kwargs))
         try:
-            result = self.op(*[_to_meta(value) for value in args], **{k: _to_meta(v) for k, v in kwargs.items()})
+            result = self._on_meta(args, kwargs)
         except NotImplementedError:
             self.device.tell_once(
                 "value-read",
@@ -113,14 +121,26 @@ class _MetaRunner:
     def _make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a factory: on `meta`, and again on the CPU where its values are kept."""
         result = self.op(*args, **kwargs)
-        if not _has_kept(result):
-            return result
+        if not _has_kept(result, is_known=True):
+            return settle(result, is_known=True)
         return self.op(*args, **{k: _to_cpu(v) for k, v in kwargs.items()})
 
+    def _on_meta(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run it without values; a number that it writes into is known no more."""
+        result = self.op(*[_to_meta(value) for value in args], **{k: _to_meta(v) for k, v in kwargs.items()})
+        for target in self._targets(args, kwargs):
+            if not target.is_meta:
+                _lose_values(target)
+        return result
+
     def _writes_kept(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return any(each.dtype in _WHOLE and not each.is_meta for each in self._targets(args, kwargs))
+
+    def _targets(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+        if not self.written:
+            return []
         targets = [args[i] for i in self.written if i < len(args)]
-        targets += [value for name, value in kwargs.items() if name in self.written_names]
-        return any(place == "cpu" for place in _places(targets))
+        return _tensors([*targets, *[value for name, value in kwargs.items() if name in self.written_names]])
 
     def _on_zeros(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         there = [_zeros(value) for value in args]
@@ -136,12 +156,29 @@ class _MetaRunner:
 
     def _with_values(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Find the values that a small result of whole numbers has if all that is unknown is zero."""
-        if self.is_factorization or sum(_unknown((*args, *kwargs.values()))) > _MAX_ZEROS:
+        if self.is_factorization or _num_unknown((*args, *kwargs.values())) > _MAX_ZEROS:
             return _zero_kept(result)
         try:
             return settle(self._on_zeros(args, kwargs))
         except RuntimeError:
             return _zero_kept(result)
+
+
+def _lose_values(inner: Tensor) -> None:
+    known = inner.untyped_storage().outer  # type: ignore[attr-defined]
+    storage = known() if known is not None else None
+    if storage is not None:
+        storage.held.lose_values()
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _tensors(value)
+    return found
 
 
 def _places(values: Any) -> list[str]:
@@ -155,20 +192,14 @@ def _places(values: Any) -> list[str]:
     return found
 
 
-def _unknown(values: Any) -> list[int]:
-    found = []
-    for value in values:
-        if isinstance(value, Tensor) and value.is_meta:
-            found.append(value.numel())
-        elif isinstance(value, (list, tuple)):
-            found += _unknown(value)
-    return found
+def _num_unknown(values: Any) -> int:
+    return sum(each.numel() for each in _tensors(values) if each.is_meta)
 
 
-def _has_kept(result: Any) -> bool:
-    if isinstance(result, Tensor):
-        return result.is_meta and keeps_values(result.dtype, result.numel())
-    return isinstance(result, (list, tuple)) and any(_has_kept(item) for item in result)
+def _has_kept(result: Any, *, is_known: bool = False) -> bool:
+    return any(
+        each.is_meta and keeps_values(each.dtype, each.numel(), is_known=is_known) for each in _tensors([result])
+    )
 
 
 def _zero_kept(result: Any) -> Any:
@@ -179,7 +210,7 @@ def _zero_kept(result: Any) -> Any:
 
 def _to_meta(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return value if value.is_meta or (value.dim() == 0 and value.dtype not in _WHOLE) else value.to("meta")
+        return value if value.is_meta else value.to("meta")
     return [_to_meta(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 

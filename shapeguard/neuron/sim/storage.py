@@ -79,6 +79,12 @@ class Held:
         self.size = size
         memory.take(size)
 
+    def lose_values(self) -> None:
+        """Go on without values, the same in size and shape."""
+        outer = self.base.untyped_storage().outer  # type: ignore[attr-defined]
+        self.base = self.base.to("meta")
+        self.base.untyped_storage().outer = outer  # type: ignore[attr-defined]
+
     def __deepcopy__(self, memo: dict[int, object]) -> Held:
         # `copy.deepcopy` of a storage copies its `__dict__`; the copy gets an inner side of its own.
         return Held(self.base.clone(), self.size, self.form)

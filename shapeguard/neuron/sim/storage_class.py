@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from shapeguard.neuron.sim.meta import keeps_values
 from shapeguard.neuron.sim.storage import new_outer
 
 _CLASS: Any = torch.UntypedStorage
@@ -50,7 +51,9 @@ def _maker(inner: torch.device) -> Any:
         size = args[0] if args else 0
         if not isinstance(size, int):
             raise TypeError("a storage on neuron is made from a number of bytes")
-        return new_outer(torch.empty(size, dtype=torch.uint8, device=inner)).untyped_storage()
+        # Bytes whose type is not known yet: they keep their values until a tensor says what they are.
+        keeps = inner.type == "meta" and keeps_values(torch.uint8, size)
+        return new_outer(torch.empty(size, dtype=torch.uint8, device="cpu" if keeps else inner)).untyped_storage()
 
     return new
 

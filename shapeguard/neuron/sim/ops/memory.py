@@ -37,14 +37,14 @@ def _allocation(device: Device) -> dict[str, Kernel]:
     ) -> Tensor:
         _refuse_format(memory_format)
         _refuse_layout(layout)
-        if is_meta and keeps_values(dtype or torch.get_default_dtype(), prod(size)):
+        if is_meta and keeps_values(dtype or torch.get_default_dtype(), prod(size), is_known=True):
             return new_outer(torch.zeros(size, dtype=dtype))
         return new_outer(torch.empty(size, dtype=dtype, device=inner))
 
     def empty_strided(
         size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
     ) -> Tensor:
-        if is_meta and keeps_values(dtype or torch.get_default_dtype(), prod(size)):
+        if is_meta and keeps_values(dtype or torch.get_default_dtype(), prod(size), is_known=True):
             return new_outer(torch.empty_strided(size, stride, dtype=dtype).zero_())
         return new_outer(torch.empty_strided(size, stride, dtype=dtype, device=inner))
 
@@ -161,8 +161,8 @@ def _convert(device: Device, source: Tensor, dtype: torch.dtype, where: torch.de
         if source.device.type == NAME:
             device.counter.copied(source, dtype)
             inner = unwrap(source).to(dtype, copy=True)
-            return new_outer(settle(inner) if device.is_meta else inner)
-        keeps = device.is_meta and keeps_values(dtype, source.numel())
+            return new_outer(settle(inner, is_known=True) if device.is_meta else inner)
+        keeps = device.is_meta and keeps_values(dtype, source.numel(), is_known=True)
         outer = new_outer(source.to("cpu" if keeps else device.inner, dtype, copy=True))
         _remember_origin(device.sink, outer)
         return outer

@@ -9,12 +9,12 @@ import torch
 
 from shapeguard.neuron.sim.device import Device
 from shapeguard.neuron.sim.kernels import Kernel
-from shapeguard.neuron.sim.storage import Tensor, held, new_outer, set_source
+from shapeguard.neuron.sim.meta import keeps_values
+from shapeguard.neuron.sim.storage import Held, Tensor, held, new_outer, set_source
 from shapeguard.neuron.sim.torch_private import cpu_kernel, overload
 
 _VIEWS = """
     view as_strided unfold _reshape_alias view.dtype view_as_real view_as_complex alias as_strided_
-    set_.source_Storage_storage_offset
 """.split()
 
 
@@ -25,16 +25,6 @@ def kernels(device: Device) -> dict[str, Kernel]:
         op = overload(name)
         if op is not None and op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU):
             found[name] = cpu_kernel(op)
-
-    def set_storage(self: Tensor, source: Any) -> Any:
-        return set_source(self, source, 0, (source.held.size // self.itemsize,), (1,))
-
-    def set_tensor(self: Tensor, source: Tensor) -> Any:
-        return set_source(self, source.untyped_storage(), source.storage_offset(), source.shape, source.stride())
-
-    def set_nothing(self: Tensor) -> Any:
-        fresh = new_outer(torch.empty(0, dtype=self.dtype, device=device.inner))
-        return set_source(self, fresh.untyped_storage(), 0, (0,), (1,))
 
     def resize(self: Tensor, size: tuple[int, ...], *, memory_format: object = None) -> Any:
         stride = torch.empty(size, device="meta").stride()
@@ -57,8 +47,38 @@ def kernels(device: Device) -> dict[str, Kernel]:
 
     found["_has_compatible_shallow_copy_type"] = is_shallow_copy_possible
     found["_nested_tensor_from_mask_left_aligned"] = is_left_aligned
-    found["set_.source_Storage"] = set_storage
-    found["set_.source_Tensor"] = set_tensor
-    found["set_"] = set_nothing
     found["resize_"] = resize
-    return found
+    return {**found, **_setting(device)}
+
+
+def _setting(device: Device) -> dict[str, Kernel]:
+    """Give the kernels that bring a tensor to another storage."""
+
+    def set_part(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any = ()) -> Any:
+        if device.is_meta:
+            _settle(source.held, self.dtype, size)
+        return set_source(self, source, storage_offset, size, stride)
+
+    def set_storage(self: Tensor, source: Any) -> Any:
+        return set_part(self, source, 0, (source.held.size // self.itemsize,), (1,))
+
+    def set_tensor(self: Tensor, source: Tensor) -> Any:
+        return set_source(self, source.untyped_storage(), source.storage_offset(), source.shape, source.stride())
+
+    def set_nothing(self: Tensor) -> Any:
+        fresh = new_outer(torch.empty(0, dtype=self.dtype, device=device.inner))
+        return set_source(self, fresh.untyped_storage(), 0, (0,), (1,))
+
+    return {
+        "set_.source_Storage_storage_offset": set_part,
+        "set_.source_Storage": set_storage,
+        "set_.source_Tensor": set_tensor,
+        "set_": set_nothing,
+    }
+
+
+def _settle(box: Held, dtype: torch.dtype, size: Any) -> None:
+    """Let bytes that were read from a file become what they are: most tensors have no values under `--inner meta`."""
+    is_raw = box.dtype is torch.uint8 and dtype is not torch.uint8 and not box.base.is_meta
+    if is_raw and not keeps_values(dtype, prod(size), is_known=True):
+        box.lose_values()
