@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -31,6 +31,8 @@ class Running:
     """Overload without "aten::"."""
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    missed: list[Any] = field(default_factory=list)
+    """What the cache of sync mode missed for it; described once its result is there."""
     predicted: list[Any] | None = None
     """What the compile model expects of it; made when something of it is new."""
 
@@ -45,6 +47,8 @@ class Calls:
         """Operators with a kernel that is watched."""
         self.on_call: Callable[[Running, Any], None] | None = None
         """Called with each call and its result, where nothing else tells of new keys."""
+        self.on_missed: Callable[[Running, Any], None] | None = None
+        """Called with a call that the cache of sync mode missed something for, and its result."""
 
     def watch(self) -> None:
         """Wrap what registers kernels; from here on every new one is seen."""
@@ -70,12 +74,15 @@ class Calls:
             stack = threads.__dict__.setdefault("stack", [])
             running = Running(name, args, kwargs)
             stack.append(running)
+            result = None
             try:
                 result = fn(*args, **kwargs)
                 if self.on_call is not None:
                     self.on_call(running, result)
             finally:
                 stack.pop()
+                if running.missed and self.on_missed is not None:
+                    self.on_missed(running, result)
             if moves:
                 self._remember_origin(args, result)
             return result

@@ -22,16 +22,16 @@ from shapeguard.neuron.hardware import names
 from shapeguard.neuron.hardware.calls import Calls, Running
 from shapeguard.neuron.hardware.names import Neuron
 from shapeguard.neuron.hardware.outcomes import Outcomes
-from shapeguard.neuron.hardware.predict import as_submitted, matching, predict
+from shapeguard.neuron.hardware.predict import as_submitted, matching, out_form, predict
 from shapeguard.neuron.model import eager
 from shapeguard.neuron.model.eager import Call, is_folded
 from shapeguard.neuron.model.policy import KEYED, Policy, from_environment
-from shapeguard.neuron.model.tables import REGISTERED, REGISTERED_BY_HAND
+from shapeguard.neuron.model.tables import REGISTERED
 from shapeguard.neuron.sim.counting import layout_of
 
 _KEY_PLACE = 5
 """Place of the key among the arguments of the submit call (M)."""
-_COPIES = ("copy_", "_to_copy", "contiguous")
+_COPIES = ("copy_", "_to_copy", "contiguous", "clone")
 _CHANGES = ("os.putenv", "os.unsetenv")
 
 
@@ -58,6 +58,7 @@ class EagerWatch:
         self.source = names.MISS if self.policy.is_sync and has_miss else names.SUBMIT if has_submit else ""
         if self.policy.is_sync and not has_miss:
             self.source = ""
+        self._calls.on_missed = self._describe_missed
         if not self.source:
             self._calls.on_call = self._predicted
         self._follow_flags()
@@ -125,21 +126,27 @@ class EagerWatch:
         running = self._calls.running
         named = next((_short(word) for word in words if word.startswith("aten::")), "")
         op = named.partition("(")[0] or (running.name if running is not None else "")
-        call = self._next_predicted(running, op) if running is not None else None
-        self._emit(call or as_submitted(op, (), (), running), "", kind="eager", more=key)
+        if running is None:
+            self._emit(as_submitted(op, (), (), None), "", kind="eager", more=key)
+        else:
+            running.missed.append((op, key))
 
-    def _next_predicted(self, running: Running, op: str) -> Call | None:
+    def _describe_missed(self, running: Running, result: Any) -> None:
+        for op, key in running.missed:
+            call = self._next_predicted(running, op, result)
+            self._emit(call or as_submitted(op, (), (), running), "", kind="eager", more=key)
+
+    def _next_predicted(self, running: Running, op: str, result: Any) -> Call | None:
         """Take the next call that the model expects of this operator and that was not written down."""
-        if running.predicted is None:
-            running.predicted = predict(running, op or running.name, (), self.policy)
+        if running.predicted is None or not any(call.op == op for call in running.predicted):
+            running.predicted = predict(running, op, _flat(result), self.policy)
         same = [call for call in running.predicted if call.op == op]
         return next((call for call in same if self._digest(call) not in self._keys), None)
 
     def _predicted(self, running: Running, result: Any) -> None:
         """Count a call by the model alone."""
-        if running.name not in _COPIES and running.name not in REGISTERED | REGISTERED_BY_HAND:
-            return
-        for call in predict(running, running.name, _flat(result), self.policy):
+        op = running.name if running.name in _COPIES else out_form(running.name)
+        for call in predict(running, op, _flat(result), self.policy) if op else ():
             if self._digest(call) not in self._keys:
                 self._emit(replace(call, certainty="±"), "", kind="eager", more="")
 

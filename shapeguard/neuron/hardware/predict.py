@@ -17,13 +17,15 @@ from shapeguard.neuron.model import copies, eager
 from shapeguard.neuron.model.eager import Argument, Call, Spec, Value
 from shapeguard.neuron.model.extras import masked_index, masked_put, parts
 from shapeguard.neuron.model.policy import Policy
-from shapeguard.neuron.model.tables import NEVER_CUT_SHORT
+from shapeguard.neuron.model.tables import NEVER_CUT_SHORT, REGISTERED, REGISTERED_BY_HAND
 from shapeguard.neuron.sim.counting import Plan, describe, in_place_of_empty, is_cut_short, spec_of
 from shapeguard.neuron.sim.kernels import written
 from shapeguard.neuron.sim.torch_private import overload
 
 Tensor = torch.Tensor
 _NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
+_DEVICE = "neuron"
+_KNOWN = REGISTERED | REGISTERED_BY_HAND
 _MASKS = ("bool", "uint8")
 _LEFT_OUT = {"_index_put_impl_": (False, False)}
 """Arguments that torch leaves out as equal to their defaults, and that the simulated device's key has."""
@@ -56,9 +58,24 @@ def predict(
     if name not in NEVER_CUT_SHORT and is_cut_short(args, result):
         found = in_place_of_empty(name, result)
         return [found] if found else []
-    rows = inputs if op == name else ()
-    calls = [*_masked(call, args, rows), *parts(call, policy)]
-    return [*eager.materialised(call, policy), *calls]
+    # The rows that a mask stands for are the second input of the operator, and the only one of what checks them.
+    rows = inputs[1:2] if op == name else inputs[:1]
+    calls = _masked(call, args, rows, result) if _has_mask(call) else [call]
+    return [*eager.materialised(call, policy), *[part for each in calls for part in parts(each, policy)]]
+
+
+def out_form(name: str) -> str:
+    """Give the registered form that a structured operator arrives in, where its own name is not registered."""
+    if name in _KNOWN:
+        return name
+    base, _, variant = name.partition(".")
+    ends = ("out", f"{variant}_out") if variant else ("out",)
+    return next((form for end in ends if (form := f"{base.rstrip('_')}.{end}") in _KNOWN), "")
+
+
+def _has_mask(call: Call) -> bool:
+    indices = dict(call.arguments).get("indices")
+    return isinstance(indices, tuple) and any(isinstance(i, Spec) and i.dtype in _MASKS for i in indices)
 
 
 def _with_layouts(calls: Sequence[Call], policy: Policy) -> list[Call]:
@@ -69,29 +86,41 @@ def _copies(running: Running) -> Sequence[Call]:
     tensors = [value for value in running.args if isinstance(value, Tensor)]
     if not tensors:
         return ()
-    if running.name == "copy_" and len(tensors) > 1:
-        target, source = tensors[0], tensors[1]
-        return copies.into(spec_of(source), spec_of(target)).calls
-    source = tensors[0]
+    is_into = running.name == "copy_" and len(tensors) > 1
+    source = tensors[1] if is_into else tensors[0]
+    wanted = tensors[0].device if is_into else torch.device(running.kwargs.get("device") or source.device)
     layout = [eager.contiguous(spec_of(source))] if not source.is_contiguous() else []
+    if source.device.type != _DEVICE or wanted.type != _DEVICE or running.name == "contiguous":
+        # From the host nothing is compiled; to the host what makes it contiguous.
+        return layout if source.device.type == _DEVICE else ()
+    if is_into:
+        return copies.into(spec_of(source), spec_of(tensors[0])).calls
     # Not what was handed over: 64-bit values are narrowed there.
     dtype = running.kwargs.get("dtype") or source.dtype
     return [*layout, *copies.cast(spec_of(source), str(dtype).removeprefix("torch.")).calls]
 
 
-def _masked(call: Call, args: tuple[Any, ...], rows: Sequence[Any]) -> list[Call]:
-    """Give what a mask as an index runs in place of the call; how many Trues it has is seen in what is handed over."""
-    indices = dict(call.arguments).get("indices")
-    if not isinstance(indices, tuple) or not any(isinstance(i, Spec) and i.dtype in _MASKS for i in indices):
-        return []
+def _masked(call: Call, args: tuple[Any, ...], rows: Sequence[Any], result: Sequence[Any]) -> list[Call]:
+    """Give what a mask as an index runs in place of the call.
+
+    How many Trues it has is seen in what is handed over, else in the result; where in neither, only what does not
+    depend on it is given.
+    """
+    arguments = dict(call.arguments)
+    indices, own = arguments["indices"], arguments["self"]
+    assert isinstance(indices, tuple) and isinstance(own, Spec)
     masks = [each if isinstance(each, Spec) else None for each in indices]
-    count = int(rows[1].numel()) if len(rows) > 1 else 0
+    count = int(rows[0].numel()) if rows else -1
     if call.op == "index.Tensor":
-        own = dict(call.arguments)["self"]
-        return masked_index(own, masks, count) if isinstance(own, Spec) else []
-    values = args[2] if len(args) > 2 else None
-    is_one = isinstance(values, Tensor) and values.numel() == 1
-    return masked_put(call, count, is_one_value=is_one)
+        place = next(place for place, each in enumerate(masks) if each is not None)
+        shape = tuple(getattr(_first(result), "shape", ()))
+        count = count if count >= 0 or len(shape) <= place else shape[place]
+        *before, last = masked_index(own, masks, max(count, 0))
+        # Of an empty result only the mask's own kernel runs.
+        return [*before, last] if count > 0 else before
+    is_one = len(args) > 2 and isinstance(args[2], Tensor) and args[2].numel() == 1
+    *before, last = masked_put(call, max(count, 0), is_one_value=is_one)
+    return [*before, last] if is_one or count >= 0 else before
 
 
 def matching(predicted: Sequence[Call], op: str, inputs: Sequence[Any]) -> Call | None:
