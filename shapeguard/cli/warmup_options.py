@@ -65,7 +65,7 @@ def warmup_options(command: Command) -> Command:
             type=click.Choice(["auto", "neuron", "sim"]),
             default="auto",
             show_default=True,
-            help="auto: the simulated device, for want of an adapter to the real one; with --check: Neuron.",
+            help="auto: Neuron where there is a device, else simulated; with --check always Neuron.",
         ),
         click.option("--executor", default="local", show_default=True, help="Where recipes run: local, ray."),
         click.option(

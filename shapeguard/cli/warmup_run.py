@@ -34,7 +34,7 @@ def run(configs: Configs, jobs: tuple[str, ...], **options: Any) -> Report:
     from shapeguard.checks.project import demand_toolchain, here
 
     _refuse(options)
-    place = _place(configs, options)
+    place = _place(configs, options, _device(options["device"]))
     project = project_of(configs)
     warmup = Warmup(place, project.jobs(jobs), _settings(options), listener=_listener(options["progress"]))
     demand_toolchain(warmup.lock, here() | _compiler(place), place.lock_file)
@@ -138,7 +138,7 @@ def check_statement(configs: Configs, file: Path, **options: Any) -> Report:
         raise click.UsageError("--check runs nothing: it cannot stand beside --verify, --dry-run or --remote.")
     # Without a word about it a deploy is one to hardware.
     device = SIMULATED if options["device"] == "sim" else REAL
-    place = replace(_place(configs, {**options, "device": "sim"}), device=device)
+    place = _place(configs, options, device)
     said = statement.read(file)
     refused = list(
         statement.refusals(said, place.lock(), device=device, toolchain=place.toolchain, neff_dir=options["neff_dir"])
@@ -160,19 +160,34 @@ def _refuse(options: dict[str, Any]) -> None:
         raise click.UsageError("--push needs --remote URL.")
     if options["dry_run"] and options["verify"]:
         raise click.UsageError("--dry-run cannot stand beside --verify.")
-    if options["device"] == "neuron":
-        raise DeviceError("warming up on a real Neuron device is not built yet", hint="use --device sim")
 
 
-def _place(configs: Configs, options: dict[str, Any]) -> Place:
+def _device(wanted: str) -> str:
+    """Settle which device it is: Neuron where there is one, unless the simulated one is asked for."""
+    from shapeguard.trace.probe import device_nodes, installed
+
+    if wanted == "sim":
+        return SIMULATED
+    found = installed(sys.executable)
+    has_device = found is not None and bool(found.neuron) and device_nodes()
+    if wanted == "neuron" and not has_device:
+        raise DeviceError(
+            "there is no Neuron device with torch_neuronx here", hint="use --device sim, or see `shapeguard doctor`"
+        )
+    return REAL if has_device else SIMULATED
+
+
+def _place(configs: Configs, options: dict[str, Any], device: str) -> Place:
     project = project_of(configs)
+    # The simulated device's stand-ins do not go where the Neuron stack looks, unless that is said.
+    default = project.root / ".shapeguard" / "neffs" if device == SIMULATED else Path("/tmp/neff_cache")
     given = options["neff_dir"] or os.environ.get(FOLDER, "")
     return Place(
         root=project.root,
         lock_file=options["lock_file"] or project.lock_file,
-        neff_dir=Path(given).absolute() if given else project.root / ".shapeguard" / "neffs",
+        neff_dir=Path(given).absolute() if given else default,
         cache_dir=cache_folder(configs, options["cache_dir"]).absolute(),
-        device=SIMULATED,
+        device=device,
         environment=dict(os.environ),
     )
 

@@ -129,9 +129,9 @@ class Execution:
         )
 
     def _start(self, listener: Listener) -> None:
-        held = {each.item.name: size for each, size in self._held()} if self._memory.limit_bytes else {}
+        held = self._by_name() if self._memory.limit_bytes else {}
         for item in list(self._queue):
-            names = {each.item.name: 0 for each in self._running.values()}
+            names = {each.item.name for each in self._running.values()}
             number = self._tries.get(item.name, 0) + 1
             work = item.work(number)
             if not self._executor.has_room(work):
@@ -149,25 +149,27 @@ class Execution:
             self._running[work.id] = _Running(item=item, work=work, began=time.monotonic())
             listener.began(item, number)
 
-    def _held(self) -> list[tuple[_Running, int]]:
+    def _by_name(self) -> dict[str, int]:
+        """Give what each recipe holds, and under "" what nobody uses now."""
         found = self._executor.memory()
-        return [(self._running[id], size) for id, size in found.items() if id in self._running]
+        return {
+            self._running[id].item.name if id else "": size for id, size in found.items() if id in ("", *self._running)
+        }
 
     def _watch(self) -> None:
         """End what runs for too long, and the youngest where memory runs out."""
         now = time.monotonic()
-        held = self._held()
+        held = self._by_name()
         for running in self._running.values():
             is_late = 0 < self._limits.timeout_s < now - running.began
             if is_late and not running.is_stopped and self._executor.is_here:
                 running.is_stopped = True
                 self._executor.stop(running.work.id, TIMEOUT)
-        if self._memory.is_full({each.item.name: size for each, size in held}):
-            alive = [each for each, _ in held if not each.is_stopped]
-            if alive and len(alive) == len(held):
-                youngest = max(alive, key=lambda each: each.began)
-                youngest.is_stopped, youngest.was_alone = True, len(held) == 1
-                self._executor.stop(youngest.work.id, MEMORY)
+        alive = list(self._running.values())
+        if self._memory.is_full(held) and alive and not any(each.is_stopped for each in alive):
+            youngest = max(alive, key=lambda each: each.began)
+            youngest.is_stopped, youngest.was_alone = True, len(alive) == 1
+            self._executor.stop(youngest.work.id, MEMORY)
 
     def _end(self, running: _Running, result: Result, listener: Listener) -> None:
         item = running.item

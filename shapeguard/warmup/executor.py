@@ -58,7 +58,10 @@ class Executor:
         raise NotImplementedError
 
     def memory(self) -> Mapping[str, int]:
-        """Give the bytes that each try on this machine holds now; empty where others see to it."""
+        """Give the bytes that each try on this machine holds now, under "" those of workers that wait for one.
+
+        Empty where others see to it.
+        """
         return {}
 
     def stop(self, id: str, why: str) -> None:

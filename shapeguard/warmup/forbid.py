@@ -98,7 +98,7 @@ def _cause(events: Path) -> str:
         return ""
     region = next((each for each in compiles if each.kind == "region" and each.region == last.region), last)
     graph = Compiled(name=last.name, number=last.n, region=last.region)
-    named, _, why = EventWatch(events).causes([graph])[0].rpartition(": ")
+    named, _, why = EventWatch(events).causes([graph])[0].partition(": ")
     why = why.replace("compiled for the first time", "never needed before")
     if last.kind not in EAGER_KINDS:
         # Refused, it is no graph, and would go by the name that the backend gave it.

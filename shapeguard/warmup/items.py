@@ -11,7 +11,7 @@ from shapeguard.checks.job import processes
 from shapeguard.checks.project import demand_toolchain
 from shapeguard.core.errors import LockError, ShapeguardError
 from shapeguard.core.forbid import VARIABLE
-from shapeguard.core.graphs import GraphRecord
+from shapeguard.core.graphs import SIMULATED, GraphRecord
 from shapeguard.lock.values import Lock
 from shapeguard.warmup.execute import Item
 from shapeguard.warmup.place import FOLDER, Place, decoded, forget
@@ -80,7 +80,7 @@ class Maker:
         ours = {FOLDER: str(place.neff_dir), LOCKS: locks, _SPEED: f"{self._speed:g}", VARIABLE: ""}
         env = {**settings.env, **ours, **environment}
         plain: dict[str, str | int | bool | None] = {
-            "device": "sim",
+            "device": "sim" if place.device == SIMULATED else "neuron",
             "inner": settings.inner,
             "target": settings.target,
             "stub_weights": settings.stub_weights,

@@ -65,8 +65,12 @@ class Pool:
         return found
 
     def memory(self) -> Mapping[str, int]:
-        """Measure the workers that run something, with all below them."""
-        return {worker.work.id: worker.measure() for worker in self._workers if worker.work is not None}
+        """Measure the workers with all below them; those that wait for work stand under an empty name."""
+        found = {"": 0}
+        for worker in self._workers:
+            name = worker.work.id if worker.work is not None else ""
+            found[name] = found.get(name, 0) + worker.measure()
+        return found
 
     def stop(self, id: str, why: str) -> None:
         """Kill a try's worker and everything below it."""
@@ -129,7 +133,9 @@ class _Worker:
         line, mark, rest = self._buffer.partition(b"\n")
         if mark:
             self._buffer = rest
-            return self._ended(msgspec.json.decode(line, type=Result))
+            result = msgspec.json.decode(line, type=Result)
+            # What it told in the moment in which it was killed is no end of its own.
+            return self._ended(result if result.is_done or self._why == LOST else replace(result, why=self._why))
         if self.is_dead and self.work is not None:
             return self._ended(Result(id=self.work.id, why=self._why))
         return None

@@ -69,6 +69,10 @@ def available_bytes() -> int:
 
 def end_all(pid: int, *, spare: bool = False) -> None:
     """Kill a process and all below it, in whatever session they are; `spare` leaves the process itself."""
+    if not spare:
+        # It must neither start more nor tell of the deaths below it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGSTOP)
     for _ in range(_ROUNDS):
         # One that forks while it is looked for is met in the next round, by the parent that adopted it.
         doomed = [each for each in below(pid) if each != pid and not _is_dead(each)]

@@ -160,7 +160,8 @@ class Warmup:
         cores = self._options.cores or slots * widest
         room = Room(slots=slots, cores=cores, root=self._place.root)
         executor = open_executor(self._options.executor, room)
-        memory = Memory(self._limit() if executor.is_here else 0, slots, self._past.peaks)
+        limit = self._limit() if executor.is_here else 0
+        memory = Memory(limit, slots, self._past.peaks, is_strict=bool(self._options.max_memory))
         execution = Execution(items, executor, self._options.limits, memory=memory, journal=notes)
         return execution.run(self._listener(items, slots))
 
