@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import plain, torchrun
+from launching import PROGRAMS, plain, torchrun
 
 ALONE = """
 import torch
@@ -105,3 +105,19 @@ def test_four_ranks_run_without_values(tmp_path: Path, model: str, words: tuple[
     ran = torchrun(tmp_path, "hand_loop.py", model, *words, ranks=4, options=("--inner", "meta"))
     assert ran.code == 0, ran.report[-3000:]
     assert ran.summary["divergence"] is None
+
+
+@pytest.mark.parametrize("inner", ["cpu", pytest.param("meta", marks=pytest.mark.soak)])
+def test_a_search_for_parameters_without_a_gradient_finds_what_the_host_finds(tmp_path: Path, inner: str) -> None:
+    ran = torchrun(tmp_path, "unused.py", ranks=2, options=("--inner", inner))
+    assert ran.code == 0, ran.report[-3000:]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*launch, str(PROGRAMS / "unused.py"), "--device", "cpu"]
+    host = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "None" in host
+    if inner == "cpu":
+        assert ran.out == host
+    else:
+        assert [line.count("None") for line in ran.out.splitlines()] == [
+            line.count("None") for line in host.splitlines()
+        ]

@@ -46,7 +46,7 @@ def register(device: Device, *, is_alone: bool = False) -> torch.library.Library
             library.impl(name, hide_from_dynamo(_kernel(device, groups, op)), "PrivateUse1", allow_override=True)
             if is_alone:
                 library.impl(name, hide_from_dynamo(_host_kernel(groups, op)), "CPU", allow_override=True)
-    data_parallel.watch(device)
+    data_parallel.watch()
     if is_alone:
         alone.patch(device)
     return library

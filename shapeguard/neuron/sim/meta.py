@@ -5,6 +5,9 @@ integer and boolean tensors of up to `MAX_KEPT` elements live on the CPU. A sing
 as long as it follows from numbers of the host alone: a step that is counted, a rate, a scale.
 What is not known counts as zero, in whole numbers too: a flag computed from logits is the flag that zeros would give.
 Everything else is on `meta`.
+
+The k largest of what is not known are spread evenly, row by row: experts are chosen so, each then gets as many tokens
+as every other, on every rank, and sizes that are exchanged fit each other.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from shapeguard.neuron.sim.torch_private import direct
 
 Op = torch._ops.OpOverload
 
-MAX_KEPT = 16384
+MAX_KEPT = 2**18
 """Elements of the largest tensor of whole numbers that keeps its values."""
 _MAX_BYTES_KEPT = 2**24
 """The same for bytes: ranks send each other objects as such tensors."""
@@ -32,6 +35,9 @@ _WHOLE = frozenset({torch.bool, torch.uint8, torch.int8, torch.int16, torch.int3
 _VALUE_SHAPES = frozenset(
     {"aten::unique", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::bincount"}
 )
+
+# What these give in whole numbers nobody reads: statuses, seeds, lengths.
+_WITHOUT_VALUES = ("linalg", "scaled_dot_product", "thnn")
 
 
 def keeps_values(dtype: torch.dtype, numel: int, *, is_known: bool = False) -> bool:
@@ -90,6 +96,7 @@ class _MetaRunner:
         self.name = op.name().removeprefix("aten::")
         # Zeros are no matrix that can be factorized: a status that is asked for is "no error".
         self.is_factorization = self.name.lstrip("_").startswith("linalg")
+        self.makes_values = not self.name.lstrip("_").startswith(_WITHOUT_VALUES)
         self.needs_values = op._schema.name in _VALUE_SHAPES
         arguments = op._schema.arguments
         self.written = [i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write]
@@ -156,12 +163,24 @@ class _MetaRunner:
 
     def _with_values(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Find the values that a small result of whole numbers has if all that is unknown is zero."""
-        if self.is_factorization or _num_unknown((*args, *kwargs.values())) > _MAX_ZEROS:
-            return _zero_kept(result)
+        if self.name == "topk":
+            return result[0], _spread(result[1], args, kwargs)
+        if not self.makes_values or _num_unknown((*args, *kwargs.values())) > _MAX_ZEROS:
+            return zero_kept(result)
         try:
-            return settle(self._on_zeros(args, kwargs))
+            return _filled(result, self._on_zeros(args, kwargs))
         except RuntimeError:
-            return _zero_kept(result)
+            return zero_kept(result)
+
+
+def _spread(chosen: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """Give the places that `topk` chooses: the first row the first ones, the next row those that follow, and so on."""
+    if not chosen.dim():
+        return torch.zeros((), dtype=chosen.dtype)
+    dim = kwargs.get("dim", args[2] if len(args) > 2 else -1)
+    places = torch.arange(chosen.numel()) % args[0].shape[dim]
+    rows = chosen.movedim(dim, -1)
+    return places.reshape(rows.shape).movedim(-1, dim).contiguous().to(chosen.dtype)
 
 
 def _lose_values(inner: Tensor) -> None:
@@ -202,10 +221,23 @@ def _has_kept(result: Any, *, is_known: bool = False) -> bool:
     )
 
 
-def _zero_kept(result: Any) -> Any:
+def _filled(result: Any, there: Any) -> Any:
+    """Give a result without values, its small whole numbers as they are `there`, laid out as they should be."""
+    if isinstance(result, Tensor):
+        if not _has_kept(result):
+            return result
+        known = torch.empty_strided(result.shape, result.stride(), dtype=result.dtype)
+        return known.copy_(there)
+    if not isinstance(result, (list, tuple)):
+        return result
+    return type(result)(_filled(item, known) for item, known in zip(result, there, strict=True))
+
+
+def zero_kept(result: Any) -> Any:
+    """Give zeros for the small whole numbers in a result that has no values."""
     if isinstance(result, Tensor):
         return torch.zeros(result.shape, dtype=result.dtype) if _has_kept(result) else result
-    return type(result)(_zero_kept(item) for item in result) if isinstance(result, (list, tuple)) else result
+    return type(result)(zero_kept(item) for item in result) if isinstance(result, (list, tuple)) else result
 
 
 def _to_meta(value: Any) -> Any:

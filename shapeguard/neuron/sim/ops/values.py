@@ -11,7 +11,7 @@ from shapeguard.neuron.model.extras import masked_index, masked_put
 from shapeguard.neuron.sim.counting import Plan, describe, spec_of
 from shapeguard.neuron.sim.device import Device
 from shapeguard.neuron.sim.kernels import Kernel
-from shapeguard.neuron.sim.meta import runner
+from shapeguard.neuron.sim.meta import runner, zero_kept
 from shapeguard.neuron.sim.storage import Tensor, unwrap, wrap
 from shapeguard.neuron.sim.torch_private import overload
 
@@ -113,14 +113,17 @@ def _selections(device: Device) -> dict[str, Kernel]:
     histc_plan = _plan("histc")
 
     def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-        inner = unwrap(self)
-        # The CPU has this for floating point only; the device counts integers too (experts are chosen so).
-        wide = inner if inner.is_floating_point() else inner.double()
-        result = torch.histc(wide, bins, min, max).to(inner.dtype)
+        result = count_in_bins(unwrap(self), bins, min, max)
         device.counter.eager(histc_plan, (self, bins, min, max), {})
         return wrap(result)
 
     return {"nonzero": nonzero, "masked_select": masked_select, "histc": histc}
+
+
+def count_in_bins(inner: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    """Do what `histc` does, also for integers, which the CPU does not count: experts are chosen so."""
+    wide = inner if inner.is_floating_point() else inner.double()
+    return zero_kept(torch.histc(wide, bins, min, max).to(inner.dtype))
 
 
 def _counted_by_result(device: Device) -> dict[str, Kernel]:
