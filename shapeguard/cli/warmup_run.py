@@ -21,6 +21,7 @@ from shapeguard.core.graphs import REAL, SIMULATED
 from shapeguard.core.report import Report
 from shapeguard.warmup import fetch, statement, view
 from shapeguard.warmup.execute import Done, Item, Limits, Listener
+from shapeguard.warmup.executor import demand_known
 from shapeguard.warmup.journal import alone
 from shapeguard.warmup.place import FOLDER, Place
 from shapeguard.warmup.plan import Plan, shard_of
@@ -158,6 +159,7 @@ def _refuse(options: dict[str, Any]) -> None:
     """Refuse options that contradict each other."""
     if options["push"] and not options["remote"]:
         raise click.UsageError("--push needs --remote URL.")
+    demand_known(options["executor"])
     if options["dry_run"] and options["verify"]:
         raise click.UsageError("--dry-run cannot stand beside --verify.")
 

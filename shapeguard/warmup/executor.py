@@ -80,9 +80,14 @@ def executor_names() -> list[str]:
     return names(executors)
 
 
-def open_executor(name: str, room: Room) -> Executor:
-    """Give an executor by its name."""
+def demand_known(name: str) -> None:
+    """Refuse an executor that there is none of."""
     if name not in executor_names():
         raise UsageError(f"there is no executor {name!r}", hint=f"there are: {', '.join(executor_names())}")
+
+
+def open_executor(name: str, room: Room) -> Executor:
+    """Give an executor by its name."""
+    demand_known(name)
     import_module(f"shapeguard.warmup.executors.{name}")
     return Executor.known[name](room)

@@ -73,6 +73,9 @@ def end_all(pid: int, *, spare: bool = False) -> None:
         # It must neither start more nor tell of the deaths below it.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            # Where there is no /proc this is all that can be reached.
+            os.killpg(pid, signal.SIGKILL)
     for _ in range(_ROUNDS):
         # One that forks while it is looked for is met in the next round, by the parent that adopted it.
         doomed = [each for each in below(pid) if each != pid and not _is_dead(each)]

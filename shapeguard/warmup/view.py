@@ -52,7 +52,8 @@ def _uncovered(found: Plan) -> tuple[Problem, ...]:
     if not found.uncovered:
         return ()
     shown = ", ".join(found.needs[key].text for key in found.uncovered[:3])
-    return (Problem(path="", message=f"no job makes {len(found.uncovered)} of the missing graphs compile: {shown}"),)
+    said = f"no job makes {len(found.uncovered)} of the missing graphs compile: {shown}"
+    return (Problem(path="shapeguard.lock", message=said),)
 
 
 def _summary(found: Plan, *, slots: int, num_bytes: int, simulated: bool) -> Iterable[str]:
@@ -174,7 +175,8 @@ def _left(outcome: Outcome) -> tuple[Problem, ...]:
     if outcome.compiles or outcome.misses is not None:
         return ()
     found = outcome.plan
-    return tuple(Problem(path="", message=f"{found.needs[key].text}: {why}") for key, why in found.here.why.items())
+    whys = [(found.needs[key], why) for key, why in found.here.why.items()]
+    return tuple(Problem(path=f"job {', '.join(need.jobs)}", message=f"{need.text}: {why}") for need, why in whys)
 
 
 def _outcome_lines(outcome: Outcome) -> Iterable[str]:
@@ -197,11 +199,11 @@ def _outcome_lines(outcome: Outcome) -> Iterable[str]:
 
 def _failed(done: Done) -> tuple[Problem, ...]:
     found = [
-        Problem(path="", message=f"{each.name}: {each.why}" + (f"; {each.hint}" if each.hint else ""))
+        Problem(path=f"job {each.name}", message=each.why + (f"; {each.hint}" if each.hint else ""))
         for each in done.failures
     ]
     if done.left:
-        found.append(Problem(path="", message=f"not begun, since another failed: {', '.join(done.left)}"))
+        found.append(Problem(path=f"job {', '.join(done.left)}", message="not begun, since another failed"))
     return tuple(found)
 
 

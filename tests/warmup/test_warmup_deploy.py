@@ -70,6 +70,18 @@ def test_what_one_machine_compiled_another_proves(pushed: Path, tmp_path: Path, 
     assert (said["device"], said["misses"], said["num_graphs"], said["num_eager"]) == ("simulated", 0, 3, 34)
 
 
+def test_the_guide_shows_what_the_command_prints(pushed: Path, tmp_path: Path) -> None:
+    guide = (REPOSITORY / "docs" / "warmup.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^\$ shapeguard warmup --dry-run -j 2\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert warmup(another_machine(pushed, tmp_path / "two"), "--dry-run", "-j", "2").stdout == said
+
+
+def test_the_guides_lines_for_production_run() -> None:
+    guide = (REPOSITORY / "docs" / "warmup.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert subprocess.run([sys.executable, "-c", block]).returncode == 0
+
+
 def _objects(store: dict[str, str], what: str) -> list[tuple[str, bytes]]:
     import boto3
 
@@ -263,7 +275,10 @@ def test_a_serving_process_refuses_or_logs_a_compile_with_its_cause(
     assert re.fullmatch(err, ran.stderr), ran.stderr
 
 
-@pytest.mark.parametrize(("value", "code"), [("1", 1), ("warn", 0), ("0", 0)])
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("1", 1), pytest.param("warn", 0, marks=pytest.mark.soak), pytest.param("0", 0, marks=pytest.mark.soak)],
+)
 def test_the_variable_holds_in_a_traced_program(pushed: Path, tmp_path: Path, value: str, code: int) -> None:
     there = another_machine(pushed, tmp_path / "two")
     env = environment(there, SHAPEGUARD_FORBID_COMPILES=value)

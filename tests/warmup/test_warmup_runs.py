@@ -151,7 +151,7 @@ def test_a_miss_in_the_proof_is_named_with_its_reason_and_withdraws_the_statemen
     # The program changed: its graph is another than that of the lock, which is still there.
     text = (folder / "light.py").read_text()
     (folder / "light.py").write_text(
-        text.replace("for word in words if", "for word in [w.replace('g2:10', 'g9:12') for w in words] if")
+        text.replace("enumerate(asked, 1)", "enumerate([w.replace('g2:10', 'g9:12') for w in asked], 1)")
     )
     ran = warmup(folder, "--verify", "--json")
     (miss,) = json.loads(ran.stdout)["misses"]
@@ -159,6 +159,18 @@ def test_a_miss_in_the_proof_is_named_with_its_reason_and_withdraws_the_statemen
     assert (miss["job"], miss["what"]) == ("b", "forward Light")
     assert "shape of x dim 1: 10 → 12" in miss["why"]
     assert not (folder / STATEMENT).exists()
+
+
+def test_a_graph_that_only_one_rank_needs_is_a_miss_of_that_rank(tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    job = Light(graphs=graphs(1), words=(f"second={second}",), world=2)
+    folder = project(tmp_path / "p", {"both": job})
+    assert warmup(folder).returncode == 0
+    second.write_text("g2:12")
+    ran = warmup(folder, "--verify", "--json")
+    (miss,) = json.loads(ran.stdout)["misses"]
+    assert (ran.returncode, miss["job"], miss["rank"]) == (1, "both", 1)
+    assert "shape of x dim 1: 10 → 12" in miss["why"]
 
 
 def _killed_and_resumed(folder: Path, rng: random.Random, longest_s: float, *words: str) -> None:

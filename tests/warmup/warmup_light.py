@@ -32,7 +32,9 @@ class Light:
 
     graphs: Mapping[str, int]
     words: tuple[str, ...] = ()
-    """`hold=200` MB, `fail=FILE` once, `rest=1.5` seconds, `log=FILE` for its ends, `spawn=FILE` a child."""
+    """`hold=200` MB, `fail=FILE` once, `rest=1.5` seconds, `log=FILE` for its ends, `spawn=FILE` a child,
+    `second=FILE` with a graph that only the second rank needs."""
+    world: int = 1
 
 
 def key(name: str) -> str:
@@ -53,8 +55,8 @@ def project(folder: Path, jobs: Mapping[str, Light]) -> Path:
     nodes: dict[str, int] = {}
     for name, job in jobs.items():
         command = (NAME, *(f"{graph}:{size}" for graph, size in job.graphs.items()), *job.words)
-        blocks.append(f"[jobs.{name}]\ncommand = {json.dumps(command)}\n")
-        locked[name] = Job(name=name, settings=JobSettings(command=command), root=folder).locked
+        blocks.append(f"[jobs.{name}]\ncommand = {json.dumps(command)}\nworld = {job.world}\n")
+        locked[name] = Job(name=name, settings=JobSettings(command=command, world=job.world), root=folder).locked
         nodes |= job.graphs
         for graph in job.graphs:
             owners.setdefault(graph, []).append(name)
@@ -107,9 +109,15 @@ def main(words: Iterable[str]) -> int:
     end_with_parent(os.environ)
     GATE.mode = mode_of(os.environ.get(VARIABLE, ""))
     policy = from_environment(os.environ)
+    rank = int(os.environ.get("RANK", "0"))
     device = {"kind": "simulated", "target": "trn2", "inner": "meta", "flags": policy.flags, "toolchain": toolchain()}
-    start = {"world_size": 1, "warmup_steps": 2, "program": [NAME], "device": device}
-    recorder = Recorder(Path(os.environ["SHAPEGUARD_RUN_DIR"]), rank=0, sites=Sites(str(Path.cwd())), start=start)
+    start = {
+        "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+        "warmup_steps": 2,
+        "program": [NAME],
+        "device": device,
+    }
+    recorder = Recorder(Path(os.environ["SHAPEGUARD_RUN_DIR"]), rank=rank, sites=Sites(str(Path.cwd())), start=start)
     recorder.model = "Light"
     neffs = NeffCache(store_for(policy), Counters(is_enabled=False), compiler=policy.compiler, speed=policy.speed)
     options = dict(word.split("=", 1) for word in words if "=" in word)
@@ -121,7 +129,11 @@ def main(words: Iterable[str]) -> int:
     if "spawn" in options:
         child = subprocess.Popen(["sleep", "600"], start_new_session=True)
         Path(options["spawn"]).write_text(str(child.pid))
-    for number, word in enumerate((word for word in words if ":" in word), 1):
+    asked = [word for word in words if ":" in word]
+    second = Path(options.get("second", ""))
+    if rank and second.is_file():
+        asked.append(second.read_text())
+    for number, word in enumerate(asked, 1):
         name, _, nodes = word.partition(":")
         recorder.begin_step("train")
         facts = {"type": "compile", "region": number, "model": "Light", "nodes": int(nodes)}
