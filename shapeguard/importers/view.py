@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +48,13 @@ def importer(path: Path, kind: str) -> Importer:
 def bring(path: Path, reader: Importer, *, run_dir: Path | None) -> tuple[Path, Summary]:
     """Make a run folder of a log; gives it with its summary."""
     root = Path.cwd().resolve()
-    processes = reader.read(path, root=str(root))
+    try:
+        processes = reader.read(path, root=str(root))
+    except (OSError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{path} cannot be read as {reader.what}: {reason}", hint="--kind names another kind"
+        ) from error
     if not any(process.events for process in processes):
         raise UsageError(f"{path} holds no compile", hint=f"it was read as {reader.what}; --kind names another kind")
     folder = folders.make(run_dir, name=f"import-{reader.name}", root=root)

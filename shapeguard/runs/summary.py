@@ -95,7 +95,7 @@ def summarise(run: Run, ended: Ended | None = None) -> Summary:
     return Summary(
         command=_command(run),
         ended=ended or _ended(run),
-        device=_device(run),
+        device=device_of(run),
         steps=_steps(run, steady),
         steadiness=steady,
         totals=figures,
@@ -159,7 +159,8 @@ def _ended(run: Run) -> Ended:
     )
 
 
-def _device(run: Run) -> dict[str, object]:
+def device_of(run: Run) -> dict[str, object]:
+    """Give what is known of the device: what the processes say, else what was asked for."""
     device = next((process.device for process in run.processes if process.device), {})
     asked = run.started.get("device")
     found: dict[str, object] = {**(asked if isinstance(asked, dict) else {}), **device}

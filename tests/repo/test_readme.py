@@ -39,7 +39,7 @@ def test_every_command_stands_in_the_readme() -> None:
     from shapeguard.cli import commands
     from shapeguard.core.plugins import names
 
-    assert [name for name in names(commands) if f"shapeguard {name.replace('_', '-')}" not in README] == []
+    assert [name for name in names(commands) if f"shapeguard {name.rstrip('_').replace('_', '-')}" not in README] == []
 
 
 def test_the_hook_of_the_example_exists() -> None:

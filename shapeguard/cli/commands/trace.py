@@ -71,7 +71,7 @@ def _target(ctx: click.Context, param: click.Parameter, value: str) -> str:
     type=click.Choice(["auto", "neuron", "sim", "cpu"]),
     default="auto",
     show_default=True,
-    help="What the program runs on; auto is the simulated device, for want of an adapter to the real one.",
+    help="What the program runs on; auto is a real Neuron device where there is one, else the simulated one.",
 )
 @click.option(
     "--inner",
@@ -119,7 +119,7 @@ def command(
     rank: str | None,
     **settings: object,
 ) -> int:
-    """Run PROGRAM on a simulated Neuron device and show every graph it would compile, with cause and line.
+    """Run PROGRAM on a Neuron device, simulated or real, and show every graph it would compile, with cause and line.
 
     PROGRAM is a .py file or `-m MODULE`; anything else follows `--`, such as `-- torchrun --nproc-per-node 4 train.py`.
     Its output and its exit code are its own; the report follows on standard error.
