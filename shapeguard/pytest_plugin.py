@@ -88,6 +88,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let each test begin without the variants that earlier ones compiled of the same code.
+
+    Dynamo keeps eight of a function and then runs it eagerly without a word, so the ninth test of a model would compile
+    no graph and pass whatever its budget. What the device has compiled stays compiled.
+    """
+    if "torch_neuronx" in sys.modules and "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Hold a marked test to its limits."""

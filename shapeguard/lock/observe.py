@@ -116,17 +116,24 @@ def _graph(compile: Compile, region: Compile | None, job: str) -> LockedGraph:
         inputs=inputs_of(owner.inputs or compile.inputs),
         dtypes=tuple(sorted({*compile.dtypes, *(row.dtype for row in (*compile.inputs, *owner.inputs))})),
         constants=_constants(owner),
-        parameters=_parameters(owner.inputs),
+        parameters=_parameters(compile, region),
         nodes=compile.nodes,
         jobs=(job,),
     )
 
 
-def _parameters(rows: Iterable[Input]) -> str:
-    """Give the number and the size of a region's parameters, which have too many shapes to name each."""
-    found = {row.path: prod(row.shape) for row in rows if row.path.startswith(PARAMETERS)}
-    values, tensors = sum(found.values()), len(found)
-    return f"{tensors} tensor{'s' * (tensors != 1)}, {values:,} value{'s' * (values != 1)}" if found else ""
+def _parameters(graph: Compile, region: Compile | None) -> str:
+    """Give the number and the size of what a graph takes beside its region's inputs: its parameters and buffers."""
+    if region is None or graph.kind == "backward":
+        return ""
+    own = [row for row in region.inputs if not row.path.startswith(PARAMETERS)]
+    tensors = len(graph.inputs) - len(own)
+    values = sum(prod(row.shape) for row in graph.inputs) - sum(prod(row.shape) for row in own)
+    return (
+        f"{tensors} tensor{'s' * (tensors != 1)}, {values:,} value{'s' * (values != 1)}"
+        if min(tensors, values) > 0
+        else ""
+    )
 
 
 def inputs_of(rows: Iterable[Input]) -> tuple[str, ...]:
