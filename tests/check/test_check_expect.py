@@ -72,6 +72,11 @@ def test_eager():
 def test_a_failure_of_its_own_comes_first():
     run([11])
     raise ValueError("mine")
+
+@pytest.mark.compile_budget(graphs=0)
+@pytest.mark.parametrize("number", range(9))
+def test_many_of_one_model(number):
+    run([20 + number])
 """
 )
 
@@ -98,6 +103,7 @@ def test_a_test_over_its_budget_fails_with_the_cause_and_not_a_count(tmp_path):
         "test_decorated": "FAILED",
         "test_eager": "FAILED",
         "test_a_failure_of_its_own_comes_first": "FAILED",
+        "test_many_of_one_model": "FAILED",
     }, said
     line = NET.splitlines().index("            net(torch.ones(size, 8).to(device))") + 1
     assert "compile budget of test_over: 2 graphs compiled, the limit is 1; over it:" in said
@@ -109,6 +115,8 @@ def test_a_test_over_its_budget_fails_with_the_cause_and_not_a_count(tmp_path):
     assert "mul.Tensor(self 3 float32): compiled for the first time at test_it.py:" in said
     assert "ValueError: mine" in said
     assert "compile budget of test_a_failure" not in said
+    # Dynamo runs the ninth variant of a function eagerly: it would pass.
+    assert len(re.findall(r"^FAILED test_it.py::test_many_of_one_model", said, re.MULTILINE)) == 9
 
 
 def test_without_the_option_pytest_imports_no_torch_and_changes_nothing(tmp_path):
