@@ -42,7 +42,7 @@ def run(configs: Configs, jobs: tuple[str, ...], **options: Any) -> Report:
     if options["dry_run"]:
         return _dry_run(warmup, place, options)
     place.prepare()
-    with alone(place.home / f"lock-{options['shard'].replace('/', '-of-')}"):
+    with alone(place.home / f"lock{place.part}"):
         return _Run(warmup, place, options).report()
 
 
@@ -191,6 +191,7 @@ def _place(configs: Configs, options: dict[str, Any], device: str) -> Place:
         cache_dir=cache_folder(configs, options["cache_dir"]).absolute(),
         device=device,
         environment=dict(os.environ),
+        part=shard_of(options["shard"]).part,
     )
 
 

@@ -23,6 +23,8 @@ class Item:
     name: str
     label: str
     expected_s: float | None
+    cores: int
+    """NeuronCores that it takes."""
     work: Callable[[int], Work]
     """Gives the try with this number."""
     keep: Callable[[Result], str]
@@ -133,17 +135,17 @@ class Execution:
         for item in list(self._queue):
             names = {each.item.name for each in self._running.values()}
             number = self._tries.get(item.name, 0) + 1
-            work = item.work(number)
-            if not self._executor.has_room(work):
+            if not self._executor.has_room(item.cores):
                 if not names:
                     self._queue.remove(item)
-                    self._fail(item, Result(id=work.id), f"it takes {work.cores} NeuronCores, more than there are")
+                    self._fail(item, Result(id=""), f"it takes {item.cores} NeuronCores, more than there are")
                     continue
                 break
             if not self._memory.fits(item.name, names, held):
                 continue
             self._queue.remove(item)
             self._tries[item.name] = number
+            work = item.work(number)
             self._write(type="started", recipe=item.name, number=number)
             self._executor.start(work)
             self._running[work.id] = _Running(item=item, work=work, began=time.monotonic())

@@ -45,8 +45,8 @@ class Executor:
     def __init__(self, room: Room) -> None:
         self.room = room
 
-    def has_room(self, work: Work) -> bool:
-        """Whether a try could start now."""
+    def has_room(self, cores: int) -> bool:
+        """Whether a try that takes so many NeuronCores could start now."""
         raise NotImplementedError
 
     def start(self, work: Work) -> None:

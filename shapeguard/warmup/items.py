@@ -55,6 +55,7 @@ class Maker:
             name=recipe.name,
             label=recipe.label,
             expected_s=expected_s,
+            cores=processes(recipe.job.settings.world),
             work=self._work(recipe, until=until, environment={}),
             keep=keep,
         )
@@ -70,6 +71,7 @@ class Maker:
             name=recipe.name,
             label=f"verify {recipe.label}",
             expected_s=None,
+            cores=processes(recipe.job.settings.world),
             work=self._work(recipe, until=(), environment={VARIABLE: "1", _SPEED: ""}),
             keep=keep,
         )

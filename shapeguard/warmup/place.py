@@ -34,6 +34,8 @@ class Place:
     device: str
     """`simulated` or `real`."""
     environment: Mapping[str, str]
+    part: str = ""
+    """Which shard it is, `-1-of-4`: others may work in this very folder."""
 
     @property
     def compiler(self) -> str:
@@ -58,7 +60,7 @@ class Place:
     @property
     def runs(self) -> Path:
         """Give the folder of what its recipes write down."""
-        return self.home / "runs"
+        return self.home / f"runs{self.part}"
 
     def prepare(self) -> None:
         """Make the folders."""

@@ -29,6 +29,11 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.index}/{self.number}"
 
+    @property
+    def part(self) -> str:
+        """Give what names of its own files end with."""
+        return f"-{self.index}-of-{self.number}" if self.number > 1 else ""
+
 
 def shard_of(text: str) -> Shard:
     """Read `I/N`."""

@@ -30,11 +30,9 @@ class Pool:
         # What a killed worker leaves behind comes to this process, which ends it.
         adopt_orphans()
 
-    def has_room(self, work: Work) -> bool:
+    def has_room(self, cores: int) -> bool:
         """Whether a worker and enough NeuronCores are free."""
-        return sum(worker.work is not None for worker in self._workers) < self._slots and (
-            len(self._free) >= work.cores
-        )
+        return sum(worker.work is not None for worker in self._workers) < self._slots and (len(self._free) >= cores)
 
     def start(self, work: Work) -> None:
         """Hand a try to an idle worker, or to a new one."""

@@ -69,9 +69,7 @@ class Warmup:
 
     @property
     def _journal_file(self) -> Path:
-        shard = self._options.shard
-        part = f"-{shard.index}-of-{shard.number}" if shard.number > 1 else ""
-        return self._place.home / f"journal{part}.jsonl"
+        return self._place.home / f"journal{self._place.part}.jsonl"
 
     def plan(self, *, fetched: frozenset[str] = frozenset()) -> Plan:
         """Say what is to be done."""

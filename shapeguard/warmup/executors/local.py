@@ -18,9 +18,9 @@ class LocalExecutor(Executor):
         super().__init__(room)
         self._pool = Pool(slots=room.slots, cores=room.cores)
 
-    def has_room(self, work: Work) -> bool:
+    def has_room(self, cores: int) -> bool:
         """Whether a worker and enough NeuronCores are free."""
-        return self._pool.has_room(work)
+        return self._pool.has_room(cores)
 
     def start(self, work: Work) -> None:
         """Hand a try to a worker."""

@@ -62,7 +62,7 @@ class RayExecutor(Executor):
             said = str(error).strip().splitlines()[0]
             raise DeviceError(f"no Ray cluster can be reached: {said}", hint="see RAY_ADDRESS") from error
 
-    def has_room(self, work: Work) -> bool:
+    def has_room(self, cores: int) -> bool:
         """Whether fewer tries are there than were asked for."""
         return len(self._tasks) < self.room.slots
 
