@@ -24,12 +24,18 @@ class Adapter:
         self.calls = Calls(site)
         self.outcomes = Outcomes(sink, self.neuron)
         self.eager = EagerWatch(sink, self.neuron, self.calls, policy, self.outcomes)
-        self.graphs = GraphWatch(sink, self.neuron, lambda: self.eager.policy, self.outcomes)
+        self.graphs = GraphWatch(sink, self.neuron, self._policy, self.outcomes)
         self.is_attached = False
+
+    def _policy(self) -> Policy:
+        self.eager.refresh()
+        return self.eager.policy
 
     def before_import(self) -> None:
         """Wrap what torch_neuronx will use of torch."""
         self.calls.watch()
+        # A program may import torch_neuronx before torch: then it is not whole when torch loads us.
+        self.calls.on_begin = self.attach
         self.graphs.install_early()
 
     def attach(self) -> bool:
@@ -39,6 +45,7 @@ class Adapter:
         if self.neuron.module is None or self.neuron.module.__dict__.get("_C") is None:
             return False
         self.is_attached = True
+        self.calls.on_begin = None
         self.eager.install()
         self.graphs.install()
         self._sink.emit({"type": "device", "device": {**self.neuron.facts(), "evidence": self.evidence()}})

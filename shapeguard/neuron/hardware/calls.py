@@ -47,6 +47,8 @@ class Calls:
         """Operators with a kernel that is watched."""
         self.on_call: Callable[[Running, Any], None] | None = None
         """Called with each call and its result, where nothing else tells of new keys."""
+        self.on_begin: Callable[[], Any] | None = None
+        """Called before each kernel, as long as the package is not followed yet."""
         self.on_missed: Callable[[Running, Any], None] | None = None
         """Called with a call that the cache of sync mode missed something for, and its result."""
 
@@ -71,6 +73,8 @@ class Calls:
         moves = name in _COPIES
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
+            if self.on_begin is not None:
+                self.on_begin()
             stack = threads.__dict__.setdefault("stack", [])
             running = Running(name, args, kwargs)
             stack.append(running)

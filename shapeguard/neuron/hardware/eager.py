@@ -91,6 +91,7 @@ class EagerWatch:
         if quick in self._seen:
             return None
         self._seen.add(quick)
+        self.refresh()
         layouts = [layout_of(each) for each in tensors]
         folded = tuple(str(each) if is_folded(each, self.policy) else "" for each in layouts)
         whole = (key, folded if any(folded) else (), self.policy.suffix(self.policy.opt_level_eager))
@@ -106,7 +107,9 @@ class EagerWatch:
     def _described(self, op: str, tensors: Sequence[Any], outputs: Sequence[Any]) -> Call:
         running = self._calls.running
         if running is not None:
-            found = matching(running.predicted or (), op, tensors)
+            # The operator's own kernel comes last, and only then is its result known.
+            is_last = op == out_form(running.name)
+            found = None if is_last else matching(running.predicted or (), op, tensors)
             if found is None:
                 running.predicted = predict(running, op, outputs, self.policy, inputs=tensors)
                 found = matching(running.predicted, op, tensors)

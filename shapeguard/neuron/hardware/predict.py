@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -46,14 +47,16 @@ def predict(
     args = (*args, *_LEFT_OUT.get(name, ())[max(0, len(args) - 3) :])
     if name in ("copy_", "_to_copy", "_copy_from", "clone", "contiguous"):
         return _with_layouts(_copies(running), policy)
-    if _is_sibling(name, op):
-        name, out = op, (args[0] if name.partition(".")[0].endswith("_") else _widened(_first(outputs), args))
+    if (form := out_form(name)) and form != name:
+        name, out = form, (args[0] if name.partition(".")[0].endswith("_") else _widened(_first(outputs), args))
     else:
         out = _out(name, args, kwargs)
     plan = plan_of(name)
     if plan is None:
         return []
     call = describe(plan, args, kwargs, out)
+    if name.startswith("masked_select") and (found := _first(outputs)) is not None:
+        call = replace(call, arguments=(*call.arguments, ("count", Value(str(found.numel())))))
     result = list(outputs)
     if name not in NEVER_CUT_SHORT and is_cut_short(args, result):
         found = in_place_of_empty(name, result)
@@ -174,12 +177,6 @@ def _paths(op: str, count: int) -> list[str]:
         elif "Tensor" in kind and not argument.kwarg_only:
             names.append(argument.name)
     return [*names, *[str(place) for place in range(len(names), count)]][:count]
-
-
-def _is_sibling(name: str, op: str) -> bool:
-    """Tell whether a kernel is the `out` form of the call: structured operators arrive so."""
-    ours, theirs = name.partition("."), op.partition(".")
-    return name != op and theirs[2].endswith("out") and ours[0].rstrip("_") == theirs[0]
 
 
 def _out(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:

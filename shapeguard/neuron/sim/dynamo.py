@@ -76,6 +76,9 @@ def watch_limit(backend: Backend) -> None:
     def exceeds_recompile_limit(cache_size: Any, compile_id: Any) -> Any:
         exceeded, kind = plain(cache_size, compile_id)
         frame = sys._getframe(1)
+        while "compiler_fn" not in frame.f_locals and frame.f_back is not None:
+            # Another watch may stand in between.
+            frame = frame.f_back
         code = frame.f_locals.get("code")
         if exceeded and id(code) not in told and is_neurons(frame.f_locals.get("compiler_fn"), backend):
             told.add(id(code))

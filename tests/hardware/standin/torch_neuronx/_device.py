@@ -119,6 +119,8 @@ def outputs(call: eager.Call) -> tuple[torch.Tensor, ...]:
         return (tensor(out),)
     if call.op in ("full", "zeros") and isinstance(size := arguments.get("size"), eager.Value):
         return (torch.empty(ast.literal_eval(size.text), device="meta"),)
+    if isinstance(count := arguments.get("count"), eager.Value):
+        return (torch.empty(int(count.text), device="meta"),)
     dtype, own = arguments.get("dtype"), arguments.get("self")
     if call.op in ("copy_", "_to_copy") and isinstance(dtype, eager.Value) and isinstance(own, eager.Spec):
         return (torch.empty(own.shape, dtype=getattr(torch, dtype.text), device="meta"),)
