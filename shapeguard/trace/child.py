@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -43,7 +43,7 @@ def boot(environ: Mapping[str, str]) -> Claimed:
             "target": target,
             "inner": inner,
             "num_devices": num_devices,
-            "toolchain": _toolchain(environ),
+            "toolchain": toolchain(environ),
             "flags": from_environment(environ, target=target).flags,
         },
     }
@@ -51,7 +51,7 @@ def boot(environ: Mapping[str, str]) -> Claimed:
     folder = Path(environ["SHAPEGUARD_RUN_DIR"])
     recorder = Recorder(folder, rank=int(environ.get("RANK") or 0), sites=sites, start=start)
     # Before anything imports Dynamo: it takes `Module.__call__` as it finds it for the plain one.
-    steps = _watch_steps(recorder, environ.get("SHAPEGUARD_MAX_STEPS", ""))
+    steps = watch_steps(recorder, environ.get("SHAPEGUARD_MAX_STEPS", ""))
     if until := environ.get("SHAPEGUARD_UNTIL"):
         recorder.awaited.update(Path(until).read_text(encoding="utf-8").split())
         steps.is_complete = lambda: not recorder.awaited
@@ -63,7 +63,7 @@ def boot(environ: Mapping[str, str]) -> Claimed:
         is_alone=bool(environ.get("SHAPEGUARD_WORLD")),
     )
     if environ.get("SHAPEGUARD_KEEP_GRAPHS") == "1":
-        claimed.device.keep_graph = partial(_keep_graph, folder / "graphs" / f"rank-{recorder.rank}")
+        claimed.device.keep_graph = partial(keep_graph, folder / "graphs" / f"rank-{recorder.rank}")
     batches.watch(recorder)
     breaks.watch(recorder)
     placement = Placement(recorder)
@@ -74,16 +74,24 @@ def boot(environ: Mapping[str, str]) -> Claimed:
     if environ.get("SHAPEGUARD_STUB_WEIGHTS") == "1":
         uncounted = claimed.device.counter.paused
         models.when_defined("PreTrainedModel", partial(weights.stub, uncounted=uncounted))
-    _end_with(recorder, claimed)
+
+    def totals() -> None:
+        claimed.device.counter.flush()
+        if claimed.at_end is not None:
+            claimed.at_end()
+
+    end_with(recorder, totals)
     return claimed
 
 
-def _keep_graph(folder: Path, key: str, text: str) -> None:
+def keep_graph(folder: Path, key: str, text: str) -> None:
+    """Write down a graph's text under its key."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / f"{key}.txt").write_text(text + "\n", encoding="utf-8")
 
 
-def _toolchain(environ: Mapping[str, str]) -> dict[str, str]:
+def toolchain(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the versions that a run depends on."""
     found = {"python": platform.python_version(), "shapeguard": __version__}
     if compiler := environ.get("SHAPEGUARD_SIM_COMPILER"):
         found["neuronx-cc"] = compiler
@@ -95,7 +103,9 @@ def _toolchain(environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _watch_steps(recorder: Recorder, max_steps: str) -> Steps:
+def watch_steps(recorder: Recorder, max_steps: str) -> Steps:
+    """Find the steps of this process, and end it after as many as were asked for."""
+
     def stop() -> None:
         recorder.stopped = True
         if threading.current_thread() is not threading.main_thread():
@@ -111,7 +121,7 @@ def _watch_steps(recorder: Recorder, max_steps: str) -> Steps:
     return steps
 
 
-def _end_with(recorder: Recorder, claimed: Claimed) -> None:
+def end_with(recorder: Recorder, totals: Callable[[], None]) -> None:
     """Write totals and the last line when the process ends, and how it did."""
     plain_hook = sys.excepthook
     how = ["ok"]
@@ -126,9 +136,7 @@ def _end_with(recorder: Recorder, claimed: Claimed) -> None:
     def finish() -> None:
         # A forked worker runs this too when it ends by `sys.exit`; it has counted nothing of its own.
         if os.getpid() == pid:
-            claimed.device.counter.flush()
-            if claimed.at_end is not None:
-                claimed.at_end()
+            totals()
             recorder.end("steps" if recorder.stopped else how[0])
 
     atexit.register(finish)

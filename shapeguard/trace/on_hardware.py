@@ -5,7 +5,6 @@ Nothing of the simulated device is claimed here. Never run on Trainium so far: t
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -20,7 +19,8 @@ from shapeguard.core.forbid import GATE, VARIABLE, mode_of
 from shapeguard.neuron.hardware.adapter import Adapter
 from shapeguard.neuron.model.policy import from_environment
 from shapeguard.trace import batches, breaks, models
-from shapeguard.trace.child import _keep_graph, _toolchain, _watch_steps
+from shapeguard.trace.child import end_with, keep_graph, watch_steps
+from shapeguard.trace.child import toolchain as toolchain_of
 from shapeguard.trace.forwards import Forwards
 from shapeguard.trace.placement import Placement
 from shapeguard.trace.recorder import Recorder
@@ -72,12 +72,12 @@ def boot(environ: Mapping[str, str]) -> None:
     )
     GATE.mode = mode_of(environ.get(VARIABLE, ""))
     # Before anything imports Dynamo: it takes `Module.__call__` as it finds it for the plain one.
-    steps = _watch_steps(recorder, environ.get("SHAPEGUARD_MAX_STEPS", ""))
+    steps = watch_steps(recorder, environ.get("SHAPEGUARD_MAX_STEPS", ""))
     adapter = Adapter(Numbered(recorder), policy, site=recorder.site)
     _TOLD.append(adapter)
     adapter.before_import()
     if environ.get("SHAPEGUARD_KEEP_GRAPHS") == "1":
-        adapter.graphs.keep_graph = partial(_keep_graph, recorder.folder / "graphs" / f"rank-{recorder.rank}")
+        adapter.graphs.keep_graph = partial(keep_graph, recorder.folder / "graphs" / f"rank-{recorder.rank}")
     batches.watch(recorder)
     breaks.watch(recorder)
     placement = Placement(recorder)
@@ -88,7 +88,13 @@ def boot(environ: Mapping[str, str]) -> None:
     _import_neuron(recorder)
     adapter.attach()
     recorder.on_step = adapter.step
-    _end_with(recorder, adapter)
+
+    def totals() -> None:
+        # Nothing that a release of torch_neuronx does otherwise may cost the run its last line.
+        with suppress(Exception):
+            adapter.end()
+
+    end_with(recorder, totals)
 
 
 def _import_neuron(recorder: Recorder) -> None:
@@ -107,7 +113,7 @@ def _import_neuron(recorder: Recorder) -> None:
 
 
 def _start(environ: Mapping[str, str], target: str, flags: list[str]) -> dict[str, Any]:
-    toolchain = _toolchain({})
+    toolchain = toolchain_of({})
     for name, package in _PACKAGES.items():
         with suppress(PackageNotFoundError):
             toolchain[name] = version(package)
@@ -117,24 +123,3 @@ def _start(environ: Mapping[str, str], target: str, flags: list[str]) -> dict[st
         "program": [Path(word).name if os.sep in word else word for word in getattr(sys, "argv", [])],
         "device": {"kind": "real", "target": target, "inner": "", "toolchain": toolchain, "flags": flags},
     }
-
-
-def _end_with(recorder: Recorder, adapter: Adapter) -> None:
-    """Write what is left and the last line when the process ends, and how it did."""
-    plain_hook = sys.excepthook
-    how = ["ok"]
-
-    def hook(*args: Any) -> None:
-        how[0] = "exception"
-        plain_hook(*args)
-
-    sys.excepthook = hook
-    pid = os.getpid()
-
-    def finish() -> None:
-        if os.getpid() == pid:
-            with suppress(Exception):
-                adapter.end()
-            recorder.end("steps" if recorder.stopped else how[0])
-
-    atexit.register(finish)

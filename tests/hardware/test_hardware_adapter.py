@@ -54,7 +54,8 @@ def test_with_every_reader_gone_nothing_is_claimed_that_was_not_seen(simulated: 
         assert name in report
 
 
-def test_what_came_from_disk_is_told_from_what_was_compiled(tmp_path: Path) -> None:
+@pytest.mark.soak
+def test_ci_share_what_came_from_disk_is_told_from_what_was_compiled(tmp_path: Path) -> None:
     disk = {"TORCH_NEURONX_NEFF_CACHE_DIR": str(tmp_path / "neffs")}
     cold, _ = run(tmp_path / "cold", SMALL, "neuron", **disk)
     warm, _ = run(tmp_path / "warm", SMALL, "neuron", **disk)
