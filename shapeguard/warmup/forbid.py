@@ -153,7 +153,9 @@ def _reason(frame: FrameType | None) -> str:
     while frame is not None:
         if frame.f_code.co_name == "_compile" and "recompile_reason" in frame.f_locals:
             code, guard = frame.f_locals["code"], str(frame.f_locals["recompile_reason"] or "")
-            what = f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+            inside = os.path.relpath(code.co_filename)
+            file = code.co_filename if inside.startswith("..") else inside
+            what = f"{code.co_name} ({file}:{code.co_firstlineno})"
             return f"{what}: {text_of(from_guard(guard)).strip(' →') or guard if guard else 'never needed before'}"
         frame = frame.f_back
     return "a graph"

@@ -45,11 +45,16 @@ def read(path: Path) -> Past:
             tries[recipe] = tries.get(recipe, 0) + 1
         elif what == "finished":
             finished.add(recipe)
-            walls[recipe] = float(str(row.get("wall_s") or 0.0))
-        if peak := int(str(row.get("peak_bytes") or 0)):
+            walls[recipe] = _number(row.get("wall_s"))
+        if peak := int(_number(row.get("peak_bytes"))):
             peaks[recipe] = max(peak, peaks.get(recipe, 0))
     header = rows[0] if rows and rows[0].get("type") == "plan" else {}
     return Past(header=header, finished=frozenset(finished), tries=tries, peaks=peaks, walls=walls)
+
+
+def _number(value: object) -> float:
+    is_number = isinstance(value, (int, float)) and 0 <= value < 1 << 60
+    return float(value) if is_number else 0.0  # type: ignore[arg-type]
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, object]]:

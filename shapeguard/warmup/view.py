@@ -20,7 +20,7 @@ SIMULATED = "Simulated: nothing was compiled for Trainium; a statement of it is 
 
 def planned(found: Plan, *, slots: int, num_bytes: int, problems: Sequence[Problem], simulated: bool) -> Report:
     """Show a plan."""
-    rows = tuple(_row(each) for each in found.recipes)
+    rows = tuple(_row(each, found) for each in found.recipes)
     columns = ("recipe", "missing graphs", "eager", "compile time", "size")
     table = Table(columns=columns, rows=rows[:_MOST_ROWS], right=frozenset({1, 2}), note=_more(rows))
     return Report(
@@ -33,8 +33,8 @@ def planned(found: Plan, *, slots: int, num_bytes: int, problems: Sequence[Probl
     )
 
 
-def _row(each: Planned) -> tuple[str, ...]:
-    graphs = sum(len(key) > 32 for key in each.missing)
+def _row(each: Planned, found: Plan) -> tuple[str, ...]:
+    graphs = sum(found.needs[key].is_graph for key in each.missing)
     return (
         each.recipe.label,
         str(graphs),
