@@ -8,6 +8,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+# What many programs take for the end of a line, beside what JSON escapes by itself.
+_ENDS_OF_LINES = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+
 
 def is_first() -> bool:
     """Whether this process is the one that speaks."""
@@ -17,7 +20,7 @@ def is_first() -> bool:
 def write(row: Mapping[str, Any]) -> None:
     """Write a row as a line of JSON, at once."""
     if is_first():
-        sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(row, ensure_ascii=False).translate(_ENDS_OF_LINES) + "\n")
         sys.stdout.flush()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -62,7 +64,9 @@ def assert_nothing_compiles_after_a_buckets_first_batch(done: Done) -> None:
     assert "0 compiled after their shape's first batch" in done.err
 
 
-def test_prompts_of_random_length_make_one_decode_graph_and_the_outputs_of_one_at_a_time(tmp_path: Path) -> None:
+def test_prompts_of_random_length_make_one_decode_graph_and_the_outputs_of_one_at_a_time_ci_share(
+    tmp_path: Path,
+) -> None:
     done = check(tmp_path, prompts(30, longest=55), batch_size=8)
     assert f"{30 * BUDGET} new tokens" in done.err
 
@@ -120,3 +124,10 @@ def test_the_prompts_of_these_tests_need_every_bucket() -> None:
     lengths = [len(text.split()) for text in prompts(30, longest=55)]
     assert min(lengths) <= BUCKETS[0] < BUCKETS[1] < max(lengths) <= BUCKETS[2]
     assert len(set(lengths)) > 20
+
+
+def test_a_result_is_one_line_for_readers_that_split_at_unicodes_ends_of_lines_too() -> None:
+    program = "from shapeguard.run.output import write; write({'text': 'a\\u2028b\\u0085c\\u2029é'})"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert len(out.splitlines()) == 1
+    assert json.loads(out) == {"text": "a\u2028b\u0085c\u2029é"}
