@@ -153,16 +153,18 @@ def told(outcome: Outcome, *, slots: int) -> Report:
     found, done, misses = outcome.plan, outcome.done, outcome.misses
     missed = misses or ()
     left = _left(outcome)
+    problems = (*outcome.problems, *_uncovered(found), *_failed(done), *left)
     return Report(
         tool="warmup",
         sections=(*_logs(done.failures), *_misses(missed)),
-        problems=(*outcome.problems, *_uncovered(found), *_failed(done), *left),
+        problems=problems,
         document={
             **document(found, slots=slots),
             "num_fetched": outcome.num_fetched,
             "finished": sorted(done.finished),
             "compiled": sum(len(result.records) for result in done.finished.values()),
             "failures": [{"job": each.name, "why": each.why} for each in done.failures],
+            "problems": [{"where": each.path, "message": each.message} for each in problems],
             "misses": None if misses is None else [_miss_json(each) for each in missed],
         },
         summary=tuple(_outcome_lines(outcome)),
