@@ -170,7 +170,8 @@ def _growing(growth: dict[str, object] | None) -> str:
 def fallbacks_table(summary: Summary) -> Table:
     """Give the operators that went through the CPU."""
     rows = tuple(
-        (op, str(row.calls), _size(row.num_bytes), str(row.site or ""))
+        # TorchNeuron keeps names only: 0 calls are calls that nobody counted.
+        (op, str(row.calls or "unknown"), _size(row.num_bytes) if row.calls else "unknown", str(row.site or ""))
         for op, row in list(summary.fallbacks.items())[:6]
     )
     left = len(summary.fallbacks) - len(rows)

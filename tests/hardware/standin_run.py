@@ -25,8 +25,8 @@ READERS = (
 SUBMIT, METRICS = READERS[0], "get_dynamo_metrics"
 
 
-def run(folder: Path, program: Path, device: str, **environ: str) -> tuple[Path, str]:
-    """Trace a program; gives its run folder and its report."""
+def run(folder: Path, program: Path, device: str, *, code: int = 0, **environ: str) -> tuple[Path, str]:
+    """Trace a program that ends with `code`; gives its run folder and its report."""
     folder.mkdir(parents=True)
     root = folder / "root"
     (root / "dev").mkdir(parents=True)
@@ -37,5 +37,5 @@ def run(folder: Path, program: Path, device: str, **environ: str) -> tuple[Path,
     done = subprocess.run(
         [*command, str(program)], cwd=program.parent, env=env, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == code, done.stderr[-3000:]
     return folder / "run", done.stderr

@@ -66,6 +66,20 @@ def test_ci_share_what_came_from_disk_is_told_from_what_was_compiled(tmp_path: P
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("kind", ["graph", "eager"])
+def test_ci_share_forbidden_compiles_raise_and_what_lies_on_disk_does_not(kind: str, tmp_path: Path) -> None:
+    lines_of = {"graph": "torch.compile(lambda a: (a * 2).sum(), backend='neuron')(x)", "eager": "x + 1"}
+    program = tmp_path / "program.py"
+    program.write_text(f"import torch\nx = torch.randn(2, 4).to('neuron')\n{lines_of[kind]}\n")
+    disk = {"TORCH_NEURONX_NEFF_CACHE_DIR": str(tmp_path / "neffs")}
+    forbidden = {**disk, "SHAPEGUARD_FORBID_COMPILES": "1"}
+    _, report = run(tmp_path / "cold", program, "neuron", code=1, **forbidden)
+    assert "compiling is forbidden here" in report
+    run(tmp_path / "filling", program, "neuron", **disk)
+    run(tmp_path / "warm", program, "neuron", **forbidden)
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("reader", READERS)
 def test_each_reader_can_be_missing(reader: str, simulated: Lines, tmp_path: Path) -> None:
     check_without(simulated, reader, SMALL, tmp_path)
