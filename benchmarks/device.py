@@ -116,8 +116,8 @@ def plain_backend() -> Any:
 def run_compiled() -> None:
     """Print a compiled step on both; they take turns, so that others' load hits both alike.
 
-    Without attention both run the same graph, so the difference is what tracing costs. With it the device runs Neuron's
-    fused operator, written out, where the CPU has a kernel of its own.
+    The difference is what tracing costs. With attention the device's graph holds Neuron's fused operator, which ends in
+    the kernel that the CPU's graph holds by its own name.
     """
     for has_attention in (False, True):
         here, there = (step(device, has_attention=has_attention) for device in ("cpu", "neuron"))

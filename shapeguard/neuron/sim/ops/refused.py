@@ -13,11 +13,16 @@ from shapeguard.neuron.sim.torch_private import hide_from_dynamo
 _CONVERSIONS = {
     "sparse": """
         _to_sparse _to_sparse.sparse_dim _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc
-        sparse_coo_tensor.size _sparse_compressed_tensor_unsafe sparse_compressed_tensor.comp_plain_value_size
+        sparse_coo_tensor.size sparse_compressed_tensor.comp_plain_value_size
     """.split(),
     "quantized": "quantize_per_tensor quantize_per_tensor_dynamic quantize_per_channel".split(),
     "nested": "_nested_tensor_from_tensor_list".split(),
 }
+# Torch makes these in one piece at the autograd key, before any kernel of a device is asked.
+_MADE_ABOVE_AUTOGRAD = """
+    _sparse_compressed_tensor_unsafe _sparse_csr_tensor_unsafe _sparse_csc_tensor_unsafe _sparse_bsr_tensor_unsafe
+    _sparse_bsc_tensor_unsafe
+""".split()
 _KEYS = {
     "SparsePrivateUse1": "sparse",
     "SparseCsrPrivateUse1": "sparse",
@@ -32,11 +37,15 @@ def kernels(device: Device) -> dict[str, Kernel]:
 
 def apply() -> list[torch.library.Library]:
     """Refuse whatever else would work on such tensors, and giving the memory away through DLPack."""
+    aten = torch.library.Library("aten", "IMPL")
+    for name in _MADE_ABOVE_AUTOGRAD:
+        for above in ("AutogradPrivateUse1", "PrivateUse1", "SparseCsrPrivateUse1"):
+            aten.impl(name, hide_from_dynamo(_refusing("sparse")), above)
     rest = torch.library.Library("_", "IMPL")
     for key, kind in _KEYS.items():
         rest.fallback(hide_from_dynamo(_refusing(kind)), key)
     _refuse_dlpack()
-    return [rest]
+    return [aten, rest]
 
 
 def _refusing(kind: str) -> Kernel:
