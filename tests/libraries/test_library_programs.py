@@ -13,8 +13,8 @@ import pytest
 from tests.trace.tracing import REPOSITORY, SCRIPTS, trace
 
 PROGRAMS = REPOSITORY / "fixtures" / "libraries"
-# The share of CI: each library family once, half of them with values. All others are long, with `-m soak`.
-CI_SHARE = {("accelerate_loop", "cpu"), ("trl_sft", "cpu"), ("lightning_fit", "meta"), ("workers", "meta")}
+# The share of CI, about 40 s with TRL below; all others run with `-m soak`.
+CI_SHARE = {("accelerate_loop", "cpu"), ("amp_and_average", "meta"), ("safetensors_files", "cpu"), ("workers", "meta")}
 # Small models and a tokenizer for the programs; and nothing is looked for on the network.
 ENVIRON = {"PYTHONPATH": str(SCRIPTS), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 CASES = [
