@@ -12,7 +12,7 @@ from shapeguard.cli import commands
 from shapeguard.cli.main import group
 from shapeguard.core.plugins import names
 
-COMMANDS = [name.replace("_", "-") for name in names(commands)]
+COMMANDS = [name.rstrip("_").replace("_", "-") for name in names(commands)]
 
 
 def options(command: click.Command) -> list[click.Option]:
