@@ -211,6 +211,7 @@ def test_the_same_warm_up_runs_on_a_ray_cluster_and_a_killed_worker_loses_nothin
         cwd=folder,
         env=environment(folder),
         stdout=subprocess.PIPE,
+        stderr=(tmp_path / "errors").open("w"),
         text=True,
     )
     while process.poll() is None and sum(row["type"] == "finished" for row in journal(folder)) < 2:
@@ -219,6 +220,7 @@ def test_the_same_warm_up_runs_on_a_ray_cluster_and_a_killed_worker_loses_nothin
     while process.poll() is None and not killed:
         killed = _kill_a_ray_worker()
     out, _ = process.communicate()
+    assert process.returncode == 0, (tmp_path / "errors").read_text()
     assert killed
     assert json.loads(out)["finished"] == sorted(jobs)
     finished = [row["recipe"] for row in journal(folder) if row["type"] == "finished"]
