@@ -62,6 +62,12 @@ class Facts(Flow):
         """Whether the place stands in a loop of its own function."""
         return repeats.in_loop(self, node)
 
+    def runs_once(self, node: cst.CSTNode) -> bool:
+        """Whether the place stands in a constructor, outside a loop: what it makes stays as it is."""
+        function = repeats.enclosing(self, node)
+        is_constructor = isinstance(function, cst.FunctionDef) and function.name.value in ("__init__", "__post_init__")
+        return is_constructor and not repeats.in_loop(self, node)
+
     def is_fed(self, call: Invocation) -> bool:
         """Whether the first argument of the call is more than a constant, or a list of them."""
         texts = call.positional(0) + call.argument("text")

@@ -77,14 +77,22 @@ class Flow:
                 found.add(node.value)
         return frozenset(found)
 
-    def assigned(self, last: str) -> list[cst.BaseExpression]:
-        """Give what the file assigns to `….last` anywhere."""
+    def assigned(self, last: str, *, of: str = "") -> list[cst.BaseExpression]:
+        """Give what the file assigns to `….last` anywhere; with `of`, only on what a class called `…of` made."""
         found = []
         for scope in self.index.inner.values():
             for path, bindings in scope.bindings.items():
                 if path.endswith(f".{last}"):
-                    found += [binding.value for binding in bindings if binding.value is not None]
+                    values = [binding.value for binding in bindings if binding.value is not None]
+                    found += [value for value in values if not of or self._is_set_on(value, of)]
         return found
+
+    def _is_set_on(self, value: cst.BaseExpression, made: str) -> bool:
+        statement = self.index.parent.get(value)
+        target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+        owners = self.values(target.value) if isinstance(target, cst.Attribute) else []
+        calls = [owner.node for owner in owners if isinstance(owner.node, cst.Call)]
+        return any(name.endswith(made) for call in calls for name in self.names(call.func))
 
     def sites_of(self, definition: cst.CSTNode) -> list[Invocation]:
         """Give the calls in the file of a function; those of its class where it is a constructor."""

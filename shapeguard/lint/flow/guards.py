@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.flow import Flow
 
 OTHERS = frozenset({"cuda", "gpu", "mps", "xpu", "npu", "hpu", "rocm", "hip", "tpu", "cpu", "directml", "mlu", "musa"})
+_VENDORS = OTHERS - {"cuda", "gpu", "cpu"} | {"gaudi", "habana", "ascend", "ipex"}
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _COUNTS = frozenset({"device_count", "is_available", "is_bf16_supported", "get_device_capability"})
 _ASKING = frozenset(
     {"use", "has", "have", "is", "on", "with", "no", "not", "n", "available", "num", "count", "enabled"}
@@ -35,9 +38,18 @@ def never_on_neuron(flow: Flow, node: cst.CSTNode) -> bool:
         elif kind is cst.IndentedBlock or kind is cst.Module:
             if _left_before(flow, parent.body, child):
                 return True
+        elif kind is cst.ClassDef or kind is cst.FunctionDef:
+            if child is parent.body and _is_for_another(parent):
+                return True
         elif kind is cst.BooleanOperation and _left_out(flow, parent, child):
             return True
     return False
+
+
+def _is_for_another(definition: cst.ClassDef | cst.FunctionDef) -> bool:
+    """Whether its name says that it serves another accelerator; what is called after CUDA may well be ported."""
+    words = {word.lower() for word in _WORDS.findall(definition.name.value)}
+    return not words.isdisjoint(_VENDORS) and "not" not in words and "no" not in words
 
 
 def _left_out(flow: Flow, operation: cst.BooleanOperation, child: cst.CSTNode) -> bool:

@@ -36,6 +36,7 @@ _DTYPES = frozenset(
 )
 _ENCODES = frozenset({"apply_chat_template", "encode", "encode_plus", "batch_encode_plus", "pad", "__call__"})
 _KINDS = {"tokenizer": "tokenizer", "tokenizer?": "tokenizer", "processor": "processor", "processor?": "processor"}
+_PICTURES = frozenset({"images", "videos", "audio", "audios"})
 _GATHER = frozenset({"cat", "concat", "stack", "tensor", "as_tensor", "LongTensor", "dict", "BatchEncoding", "list"})
 
 
@@ -173,19 +174,15 @@ class Trace:
 
     def _maker(self, node: cst.Call) -> str:
         """Give "tokenizer" or "processor" for a call that encodes text or pictures."""
-        for kind in self.flow.kinds(node.func):
-            if kind in _KINDS:
-                return _KINDS[kind]
+        callees: list[cst.CSTNode] = [node.func]
         if isinstance(node.func, cst.Attribute) and method(node) in _ENCODES:
-            for kind in self.flow.kinds(node.func.value):
-                if kind in _KINDS:
-                    return _KINDS[kind]
+            callees.append(node.func.value)
         for value in self.flow.values(node.func):
             if value.kind == "partial" and isinstance(value.node, cst.Call) and value.node.args:
-                for kind in self.flow.kinds(value.node.args[0].value):
-                    if kind in _KINDS:
-                        return _KINDS[kind]
-        return ""
+                callees.append(value.node.args[0].value)
+        found = [_KINDS[kind] for callee in callees for kind in self.flow.kinds(callee) if kind in _KINDS]
+        shows = any(arg.keyword is not None and arg.keyword.value in _PICTURES for arg in node.args)
+        return found[0] if found else "processor" if shows else ""
 
     def _call(self, node: cst.Call, key: str) -> bool:
         last = method(node)

@@ -51,7 +51,7 @@ class DeviceMapAuto(Rule):
     gate: ClassVar[Groups] = tuple((f"(device_map={word!r}", made) for word in WORDS for made in LOADERS)
     gate += tuple(("(device_map=", f"'{word}'", made) for word in WORDS for made in LOADERS)
     gate += both(
-        tuple((f"{made}(**",) for made in (*LOADERS, "partial")),
+        (*((f"{made}(**",) for made in (*LOADERS, "partial")), *((f"partial<{made}",) for made in LOADERS)),
         (("{device_map",), ("[device_map",), ("(device_map",)),
         tuple((f"'{word}'",) for word in WORDS),
     )

@@ -72,7 +72,7 @@ class PaddingToLongest(Rule):
             is_tokenizer = self.flow.kinds(call.receiver) & {"tokenizer", "tokenizer?"} and not self._is_off(call)
             if is_tokenizer and self.flow.padding(call) in ("longest", "none"):
                 self._pads(call)
-        elif self.flow.is_tokenizer(call) and self.flow.padding(call) == "longest" and not self._is_single(call):
+        elif self.flow.is_tokenizer(call) and self.flow.padding(call) == "longest" and not self._has_one_shape(call):
             self._pads(call)
 
     def _pads(self, call: Invocation) -> None:
@@ -82,8 +82,10 @@ class PaddingToLongest(Rule):
     def _is_off(self, call: Invocation) -> bool:
         return any(self.flow.only(node) is False for node in call.argument("padding"))
 
-    def _is_single(self, call: Invocation) -> bool:
-        """One row has no longer row beside it; constants have one shape."""
+    def _has_one_shape(self, call: Invocation) -> bool:
+        """One row has no longer row beside it, a constructor encodes all at once, and constants have one shape."""
+        if self.flow.runs_once(call.node):
+            return True
         texts = call.positional(0) + call.argument("text")
         if any(self.flow.is_one_row(node) for node in texts):
             return True

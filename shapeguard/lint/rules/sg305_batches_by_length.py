@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from shapeguard.lint.rule import Groups, Rule, imported
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from shapeguard.lint.flow.calls import Invocation
 
 SAMPLERS = ("LengthGroupedSampler", "DistributedLengthGroupedSampler", "BatchRebalanceSampler")
@@ -50,9 +52,22 @@ class BatchesByLength(Rule):
         if not (call.method.endswith(("Arguments", "Config")) or call.is_a("transformers", "TrainingArguments")):
             return
         for node in call.argument("group_by_length"):
-            if self.flow.only(node) is True:
-                fix = self.flow.fixes.replace(node, "False", "do not group") if self.flow.is_literal(node) else None
-                self.report(node, fix=fix)
+            self._grouped(node)
         for node in call.argument("train_sampling_strategy"):
-            if self.flow.only(node) in BY_LENGTH:
-                self.report(node, fix=self.flow.fixes.text(node, "random", 'use "random"'))
+            self._strategy(node)
+
+    def visit_Module(self) -> None:
+        """Look at settings that are changed after the arguments were made."""
+        for node in self.flow.assigned("group_by_length", of="TrainingArguments"):
+            self._grouped(node)
+        for node in self.flow.assigned("train_sampling_strategy", of="TrainingArguments"):
+            self._strategy(node)
+
+    def _grouped(self, node: cst.BaseExpression) -> None:
+        if self.flow.only(node) is True:
+            fix = self.flow.fixes.replace(node, "False", "do not group") if self.flow.is_literal(node) else None
+            self.report(node, fix=fix)
+
+    def _strategy(self, node: cst.BaseExpression) -> None:
+        if self.flow.only(node) in BY_LENGTH:
+            self.report(node, fix=self.flow.fixes.text(node, "random", 'use "random"'))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from shapeguard.lint.rule import Rule
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from shapeguard.lint.flow.calls import Invocation
 
 
@@ -41,16 +43,22 @@ class BatchSizeSearch(Rule):
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and the decorator's calls."""
-        for node in call.argument("auto_find_batch_size"):
-            if self.flow.only(node) is True and call.method.endswith(("Arguments", "Config", "Trainer", "fit")):
-                fix = self.flow.fixes.replace(node, "False", "fix the size") if self.flow.is_literal(node) else None
-                self.report(node, fix=fix)
+        if call.method.endswith(("Arguments", "Config", "Trainer", "fit")):
+            for node in call.argument("auto_find_batch_size"):
+                self._searched(node)
         if call.is_a("accelerate", "find_executable_batch_size") and not call.open:
             self.report(call.node)
 
     def visit_Module(self) -> None:
-        """Look at bare decorators."""
+        """Look at bare decorators, and at settings that are changed after the arguments were made."""
+        for node in self.flow.assigned("auto_find_batch_size", of="TrainingArguments"):
+            self._searched(node)
         for decorator in self.flow.decorators:
             names = self.flow.names(decorator)
             if any(n.startswith("accelerate.") and n.endswith(".find_executable_batch_size") for n in names):
                 self.report(decorator)
+
+    def _searched(self, node: cst.BaseExpression) -> None:
+        if self.flow.only(node) is True:
+            fix = self.flow.fixes.replace(node, "False", "fix the size") if self.flow.is_literal(node) else None
+            self.report(node, fix=fix)

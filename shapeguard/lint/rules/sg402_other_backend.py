@@ -28,6 +28,7 @@ OTHER_NAMES = frozenset(
         "TVM",
     }
 )
+BACKENDS = frozenset({"inductor", "cudagraphs", "onnxrt", "tensorrt", "torch_tensorrt", "ipex", "tvm", "hpu_backend"})
 WORDS = ("backend", "mode")
 MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -71,6 +72,7 @@ class OtherBackend(Rule):
         ("torch_compile_backend",),
         ("TorchDynamoPlugin",),
         ("CompileConfig", "backend"),
+        (".compile(", "backend="),
     )
     triggers += tuple(("torch", "compile", word) for word in ("backend=", '"backend"', "'backend'", "mode=", '"mode"'))
     patterns = (
@@ -100,7 +102,7 @@ class OtherBackend(Rule):
         for word in ("class(TrainingArguments", "class(SFTConfig")
         for value in ("'*'", "CONST")
     )
-    gate += (("(dynamo_backend",), ("TorchDynamoPlugin(backend",))
+    gate += (("(dynamo_backend",), ("TorchDynamoPlugin(backend",), ("compile(backend",))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at compiles, training arguments and Accelerate."""
@@ -110,6 +112,9 @@ class OtherBackend(Rule):
                 if self.flow.only(node) in MODES and call.constant("backend", default="neuron") == "neuron":
                     message = f'the Neuron backend ignores `mode="{self.flow.only(node)}"`'
                     self.report(node, message=message, severity=Severity.NOTE)
+        elif call.method == "compile" and call.receiver is not None:
+            # A module's own; nobody else's names a backend of Dynamo.
+            self._backend(call, [node for node in call.argument("backend") if self.flow.only(node) in BACKENDS])
         elif call.is_a("accelerate", "TorchDynamoPlugin") or call.is_a("transformers", "CompileConfig"):
             self._backend(call, call.argument("backend"))
         elif call.is_a("accelerate", "Accelerator"):
