@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import is_not
 
 from shapeguard.runs.values import Compile, Input
@@ -32,6 +33,10 @@ class Change:
     at: Position
     old: int | str
     new: int | str
+
+
+_position = lru_cache(maxsize=4096)(Position)
+"""The same place is met in every comparison of a long run."""
 
 
 def changes(old: Compile, new: Compile) -> tuple[Change, ...]:
@@ -108,6 +113,16 @@ def _of(row: Input, at: Position) -> int | str | None:
 def _inputs(old: tuple[Input, ...], new: tuple[Input, ...]) -> Iterable[Change]:
     if old is new:
         return
+    pairs = [(before, after) for before, after in zip(old, new, strict=False) if before is not after]
+    if len(old) == len(new) and all(before.path == after.path for before, after in pairs):
+        # Nearly always: the same inputs in the same order, and the equal ones are one object.
+        for before, after in pairs:
+            yield from _rows(before, after)
+        return
+    yield from _by_path(old, new)
+
+
+def _by_path(old: tuple[Input, ...], new: tuple[Input, ...]) -> Iterable[Change]:
     before = {row.path: row for row in old}
     after = {row.path: row for row in new}
     gone = before.keys() ^ after.keys()
@@ -141,11 +156,11 @@ def _covers(base: str, gone: set[str]) -> bool:
 def _rows(old: Input, new: Input) -> Iterable[Change]:
     path = new.path
     if len(old.shape) != len(new.shape):
-        yield Change(Position("shape", path), len(old.shape), len(new.shape))
-    else:
+        yield Change(_position("shape", path, None), len(old.shape), len(new.shape))
+    elif old.shape != new.shape:
         for dim, (before, after) in enumerate(zip(old.shape, new.shape, strict=True)):
             if before != after:
-                yield Change(Position("shape", path, dim), before, after)
+                yield Change(_position("shape", path, dim), before, after)
     if old.dtype != new.dtype:
         yield Change(Position("dtype", path), old.dtype, new.dtype)
     if old.layout != new.layout:

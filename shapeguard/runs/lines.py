@@ -208,13 +208,15 @@ class Reader:
         return self._one(tuple([self._input(row) for row in rows]))
 
     def _input(self, row: Mapping[str, Any]) -> Input:
+        get = row.get
+        shape = get("shape")
         known = (
-            row.get("path"),
-            tuple(row.get("shape") or ()),
-            row.get("dtype"),
-            row.get("layout"),
-            row.get("device"),
-            row.get("requires_grad"),
+            get("path"),
+            tuple(shape) if shape else (),
+            get("dtype"),
+            get("layout"),
+            get("device"),
+            get("requires_grad"),
         )
         found: Input | None = self._inputs_known.get(known)
         if found is None:
