@@ -243,7 +243,7 @@ def test_of_a_package_in_two_folders_the_first_wins(
 def test_each_folder_is_named_with_who_reads_it_and_why(
     shapeguard: Shapeguard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    box = Box(packages={**NATIVE, **{"libneuronxla": "2.2.1"}}, environ=xla(), folders=PRIVATE)
+    box = Box(packages={**NATIVE, "libneuronxla": "2.2.1"}, environ=xla(), folders=PRIVATE)
     found = json.loads(shapeguard(*make(box, tmp_path, monkeypatch), "--json").out)
     assert {(row["layer"], row["folder"], row["set_by"]) for row in found["folders"]} == {
         ("TorchNeuron", "/tmp/neff_cache", "default"),
