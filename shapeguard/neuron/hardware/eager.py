@@ -150,7 +150,9 @@ class EagerWatch:
         """Count a call by the model alone."""
         op = running.name if running.name in _COPIES else out_form(running.name)
         for call in predict(running, op, _flat(result), self.policy) if op else ():
-            if self._digest(call) not in self._keys:
+            # A copy on the device takes the layout in; `contiguous` is a call of its own.
+            is_taken_in = call.op == "contiguous" and running.name == "_to_copy" and _is_on_device(result)
+            if not is_taken_in and self._digest(call) not in self._keys:
                 self._emit(replace(call, certainty="±"), "", kind="eager", more="")
 
     def _digest(self, call: Call) -> str:
@@ -228,6 +230,10 @@ def _key(args: tuple[Any, ...], named: dict[str, Any]) -> str:
     if isinstance(key, str) and key:
         return key
     return max((value for value in args[1:] if isinstance(value, str)), key=len, default=str(args[0]))
+
+
+def _is_on_device(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == "neuron"
 
 
 def _flat(values: Any) -> list[Any]:
