@@ -22,7 +22,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "tests" / "warmup"))
 
-from warmup_light import Light, environment, journal, project  # noqa: E402
+from warmup_light import Light, environment, journal, parents, project  # noqa: E402
 
 from shapeguard.core.cost import compile_s  # noqa: E402
 
@@ -38,18 +38,10 @@ def killed(executor: str, parent: int) -> bool:
             is_one = mark in path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        # Ray's workers are children of its own service: of those there is one cluster, that which was just started.
-        if is_one and (executor == "ray" or _parent(path.parent) == parent):
+        if is_one and parent in parents(int(path.parent.name)):
             os.kill(int(path.parent.name), signal.SIGKILL)
             return True
     return False
-
-
-def _parent(process: Path) -> int:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from warmup_light import Light, environment, journal, project, warmup
+from warmup_light import Light, environment, journal, parents, project, warmup
 
 from tests.conftest import REPOSITORY
 
@@ -218,7 +218,7 @@ def test_the_same_warm_up_runs_on_a_ray_cluster_and_a_killed_worker_loses_nothin
         time.sleep(0.05)
     killed = False
     while process.poll() is None and not killed:
-        killed = _kill_a_ray_worker()
+        killed = _kill_a_ray_worker(process.pid)
     out, _ = process.communicate()
     assert process.returncode == 0, (tmp_path / "errors").read_text()
     assert killed
@@ -228,10 +228,11 @@ def test_the_same_warm_up_runs_on_a_ray_cluster_and_a_killed_worker_loses_nothin
     assert json.loads(warmup(folder, "--dry-run", "--json").stdout)["missing"] == []
 
 
-def _kill_a_ray_worker() -> bool:
+def _kill_a_ray_worker(driver: int) -> bool:
+    """Kill a worker of the cluster that a process started, and of no other."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"ray::attempt" in path.read_bytes():
+            if b"ray::attempt" in path.read_bytes() and driver in parents(int(path.parent.name)):
                 os.kill(int(path.parent.name), signal.SIGKILL)
                 return True
         except OSError:

@@ -96,6 +96,15 @@ def journal(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.strip()]
 
 
+def parents(pid: int) -> list[int]:
+    """Give the processes above one."""
+    found = []
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        found.append(pid)
+    return found
+
+
 def main(words: Iterable[str]) -> int:
     """Ask for graphs, one a step."""
     from shapeguard.neuron.model.policy import from_environment

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import secrets
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -40,6 +41,10 @@ class RayExecutor(Executor):
     def __init__(self, room: Room) -> None:
         super().__init__(room)
         self._ray = _ray()
+        # Ray prints of workers that died to standard output, which belongs to the report.
+        sys.stdout.flush()
+        self._stdout = os.dup(1)
+        os.dup2(2, 1)
         self._is_ours = not self._ray.is_initialized()
         if self._is_ours:
             self._connect(room)
@@ -121,6 +126,9 @@ class RayExecutor(Executor):
             self._token.unlink(missing_ok=True)
         if self._is_ours:
             self._ray.shutdown()
+        sys.stdout.flush()
+        os.dup2(self._stdout, 1)
+        os.close(self._stdout)
 
 
 def attempt(data: bytes, token: str, files: list[tuple[str, Any]]) -> bytes:
