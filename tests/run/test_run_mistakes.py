@@ -82,6 +82,14 @@ MISTAKES = {
         (*TRAIN, "--train-file", "long.jsonl", "--resume-from-checkpoint", "last"),
         "error: out has no whole checkpoint",
     ),
+    "output is a file": (
+        (*TRAIN, "--train-file", "long.jsonl", "--output-dir", "long.jsonl/out"),
+        "error: cannot write to long.jsonl/out: Not a directory",
+    ),
+    "no full batch": (
+        (*TRAIN, "--train-file", "long.jsonl", "--truncate", "--dataloader-drop-last"),
+        "rows, so all are left out",
+    ),
     "sharded on the CPU": (
         (*TRAIN, "--train-file", "long.jsonl", "--tp", "2"),
         "error: the Trainer shards no model on the plain CPU",
@@ -95,6 +103,8 @@ FROM_THE_CHILD = (
     "bucket too large",
     "long row",
     "broken row",
+    "no full batch",
+    "output is a file",
 )
 SHARE = ("too long",)
 
