@@ -108,7 +108,7 @@ def test_nothing_takes_a_simulated_file_for_a_neff(tmp_path: Path) -> None:
     real.write_bytes(b"x" * 2000)
     found = look(tmp_path / "neffs")
     assert [each.path for each in found.entries] == [real]
-    assert found.strangers == (str(file.relative_to(tmp_path / "neffs")),)
+    assert (found.simulated, found.strangers) == ((str(file.relative_to(tmp_path / "neffs")),), ())
     # Nor does the simulation take a real one for its own, and clearing leaves it.
     other = tmp_path / "neffs" / entry.persistent_key[:2] / entry.persistent_key[2:4] / file.name
     other.write_bytes(b"y" * 2000)

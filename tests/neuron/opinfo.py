@@ -42,10 +42,10 @@ def moved(value, device):
 
 def called(op, sample, device):
     """Give what the operator gives for a sample, and its gradients; or the error as a text."""
-    args = moved((sample.input, *sample.args), device)
-    kwargs = moved(dict(sample.kwargs), device)
-    torch.manual_seed(0)
     try:
+        args = moved((sample.input, *sample.args), device)
+        kwargs = moved(dict(sample.kwargs), device)
+        torch.manual_seed(0)
         result = op(*args, **kwargs)
         given = [each for each in tensors(result) if each.requires_grad]
         wanted = [each for each in tensors((args, kwargs)) if each.requires_grad]

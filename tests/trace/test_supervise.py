@@ -181,7 +181,9 @@ def test_a_neuron_device_that_is_not_there_is_exit_3(tmp_path: Path) -> None:
     script(tmp_path, "print('must not run')")
     done = trace("--device", "neuron", "train.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "error: there is no torch_neuronx and no device here\nhint: use --device sim\n"
+    assert done.stderr == (
+        "error: there is no torch_neuronx and no device here\nhint: use --device sim, or see `shapeguard doctor`\n"
+    )
 
 
 def test_a_syntax_error_is_pythons_own(tmp_path: Path) -> None:

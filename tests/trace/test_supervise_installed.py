@@ -76,4 +76,7 @@ def test_a_real_device_that_is_asked_for_is_not_simulated_in_silence(tmp_path: P
     (tmp_path / "program.py").write_text("print('must not run')")
     done = trace(tmp_path, "--device", "neuron", "program.py", installed=wheel)
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "error: tracing on a real Neuron device is not built yet\nhint: use --device sim\n"
+    assert done.stderr == (
+        "error: torch_neuronx 2.13.3.0 is installed, but the driver shows no Neuron device\n"
+        "hint: use --device sim, or see `shapeguard doctor`\n"
+    )
