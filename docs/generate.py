@@ -1,4 +1,4 @@
-"""Writes the reference pages from the code: `rules/`, `cli.md`, `config.md`.
+"""Writes the reference pages from the code: `rules/`, `cli.md`, `config.md`, `fidelity.md`.
 
 Run it as `python docs/generate.py`; with `--check` it only says what is out of date.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import fidelity
 
 from shapeguard.cli.commands.rule import properties
 from shapeguard.cli.main import group
@@ -37,6 +38,7 @@ def pages() -> dict[str, str]:
     written["rules/index.md"] = NOTE + "".join(_rule_index())
     written["cli.md"] = NOTE + "# Commands\n\n" + "\n".join(_commands())
     written["config.md"] = NOTE + _CONFIG_HEAD + "".join(_settings(Settings, "tool.shapeguard"))
+    written["fidelity.md"] = NOTE + fidelity.page()
     return written
 
 

@@ -37,6 +37,8 @@ class Graph:
     """How often each operator occurs in it."""
     seconds: float | None = None
     """What its compile took; None where that was not measured."""
+    certainty: str = ""
+    """"±" where the count rests on a guess about Neuron."""
 
     def plain(self, *, ranks: bool) -> dict[str, object]:
         """Give it as JSON; `ranks` says which ranks have it."""
@@ -57,6 +59,8 @@ class Graph:
             row["site"] = self.site.plain()
         if ranks:
             row["ranks"] = self.ranks
+        if self.certainty:
+            row["certainty"] = self.certainty
         return row
 
 
@@ -99,6 +103,7 @@ def graphs(rank: int, process: Process, labels: Mapping[int, Label], known: dict
         if row is None:
             row = known[key] = _graph(compile, regions.get(compile.region), labels.get(compile.region))
         row.count = max(row.count, asked[key])
+        row.certainty = row.certainty or compile.certainty
         if rank not in row.ranks:
             row.ranks.append(rank)
 

@@ -132,7 +132,7 @@ def _graph_rows(graphs: Sequence[Graph]) -> Iterable[tuple[str, ...]]:
         pairs.setdefault(key, []).append(graph)
     for pair in pairs.values():
         first = pair[0]
-        kinds = ", ".join(dict.fromkeys(graph.kind for graph in pair))
+        kinds = ", ".join(dict.fromkeys(graph.kind + graph.certainty for graph in pair))
         times = max(graph.count for graph in pair)
         site = str(first.site or "")
         yield kinds, f"{first.model} {first.key[:8]}".strip(), _inputs(first), str(times), str(first.first_step), site

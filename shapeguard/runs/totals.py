@@ -26,6 +26,9 @@ class Totals:
     limits: int = 0
     """Code objects that reached Dynamo's recompile limit."""
     failed: int = 0
+    unsure_neffs: int = 0
+    """Compiled programs, and eager keys below, whose count rests on a guess about Neuron (±)."""
+    unsure_eager: int = 0
 
     def plain(self) -> dict[str, object]:
         """Give it as JSON."""
@@ -40,6 +43,7 @@ class Totals:
             "fallback_ops": self.fallback_ops,
             "limits": self.limits,
             "failed": self.failed,
+            "unsure": {"neffs": self.unsure_neffs, "eager": self.unsure_eager},
         }
 
 
@@ -61,6 +65,8 @@ def count(processes: Iterable[Process]) -> Totals:
         fallback_ops=len({op for process in processes for op in process.fallbacks}),
         limits=len({compile.code for compile in compiles if compile.outcome == Outcome.LIMIT}),
         failed=sum(compile.outcome == Outcome.FAILED for compile in compiles),
+        unsure_neffs=len({graph.key for graph in graphs if graph.certainty}),
+        unsure_eager=len({compile.key for compile in eager if compile.certainty}),
     )
 
 

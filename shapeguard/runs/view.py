@@ -22,6 +22,7 @@ from shapeguard.runs.tables import views
 from shapeguard.runs.values import Placement
 
 SIMULATED = "Simulated: counted on this machine after what is known of TorchNeuron, never run on Trainium."
+UNSURE = "±: rests on a guess about Neuron; docs/fidelity.md says on which."
 
 
 def report(
@@ -52,7 +53,8 @@ def report(
     if summary.device.get("kind") in ("real", "imported"):
         sections.append(Text(text=basis(summary.device)))
     else:
-        sections.append(Text(text=SIMULATED))
+        is_unsure = summary.totals.unsure_neffs or summary.totals.unsure_eager
+        sections.append(Text(text=f"{SIMULATED} {UNSURE}" if is_unsure else SIMULATED))
     sections.append(Text(text=f"run: {folder}"))
     return Report(
         tool="trace",
@@ -129,8 +131,9 @@ def _figures(summary: Summary) -> str:
     totals = summary.totals
     graphs = ", ".join(f"{num} {kind}" for kind, num in totals.aot_graphs.items() if num)
     neffs = f", {totals.neffs} to compile" if totals.neffs != sum(totals.aot_graphs.values()) else ""
+    neffs += f", {totals.unsure_neffs} of them ±" if totals.unsure_neffs else ""
     parts = [f"regions {totals.regions}" + (f" ({graphs}{neffs})" if graphs else "")]
-    parts.append(f"eager signatures {totals.eager}")
+    parts.append(f"eager signatures {totals.eager}" + (f" ({totals.unsure_eager} ±)" if totals.unsure_eager else ""))
     if totals.collective:
         parts.append(f"collectives {totals.collective}")
     if totals.disk:

@@ -84,6 +84,8 @@ def _main() -> None:
             "host": get_fallback_ops(),
             "moved": moved,
             "uncertain": sum(event["certainty"] == "±" for event in eager),
+            "uncertain_graphs": sum(event.get("certainty") == "±" for event in events)
+            - sum(event["certainty"] == "±" for event in eager),
             "prints": printed.getvalue(),
             "error": error,
         }

@@ -25,6 +25,12 @@ def test_in_sync_mode_eager_keys_are_on_the_python_side(tmp_path: Path) -> None:
     assert found["compiled"]["prints"] == "1 1 2 1 0\n"
 
 
+def test_the_counters_move_from_the_start_where_the_environment_says_so(tmp_path: Path) -> None:
+    program = "from torch_neuronx import metrics; x + y; x + y" + PRINT + "; print(metrics.is_enabled())"
+    found = outcomes(tmp_path, {"add": program}, TORCH_NEURONX_METRICS_ENABLED="1")
+    assert found["add"]["prints"] == "1 1 1 1 0\nTrue\n"
+
+
 def test_in_sync_mode_the_folder_is_flat(tmp_path: Path) -> None:
     folder = tmp_path / "neffs"
     environ = {"NEURON_LAUNCH_BLOCKING": "1", "TORCH_NEURONX_NEFF_CACHE_DIR": str(folder)}

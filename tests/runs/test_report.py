@@ -50,6 +50,7 @@ def test_regions_and_eager_operators_are_counted_apart(run: Writer) -> None:
         "fallback_ops": 0,
         "limits": 0,
         "failed": 1,
+        "unsure": {"neffs": 0, "eager": 0},
     }
 
 

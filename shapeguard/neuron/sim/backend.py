@@ -26,6 +26,11 @@ from shapeguard.neuron.sim.torch_private import without_modes
 
 _log = logging.getLogger(__name__)
 
+_STRIDED = (
+    "a compiled region got inputs that are not contiguous: {}. TorchNeuron's source of April 2026 refuses such inputs; "
+    "call .contiguous() on them before"
+)
+
 
 class Backend:
     """Compiles the regions of one process."""
@@ -39,6 +44,8 @@ class Backend:
         """Ids of code objects that Dynamo gave up on."""
         self.all_metrics: list[GraphMetrics] = []
         """The same, which no reset clears: for the table at the end of the process."""
+        self.sides: dict[str, tuple[Entry, set[bool]]] = {}
+        """Key → its NEFF, and whether the inputs of the regions that have it lay on the host."""
 
     def __call__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
         """Compile one region; the signature is Dynamo's."""
@@ -52,6 +59,7 @@ class Backend:
         region = _Region(self, self.num_regions, str(options.get("model_name") or "model_default"))
         frame = dynamo_frame()
         facts = describe(graph, frame)
+        region.look_at(facts["inputs"])
         code = code_of(frame)
         refused = symbolic_sizes(graph, frame)
         event = {"type": "compile", "kind": "region", "region": region.number, "code_object": code, **facts}
@@ -81,6 +89,26 @@ class _Region:
         self.backend = backend
         self.number = number
         self.model_name = model_name
+        self.is_on_host = False
+        self.certainty = ""
+
+    def look_at(self, inputs: list[dict[str, Any]]) -> None:
+        """Note what makes the counts of the region a guess (facts 2)."""
+        self.is_on_host = any(row["device"] == "cpu" and row["shape"] for row in inputs)
+        strided = [row["path"] for row in inputs if row["layout"] and row["device"] == NAME]
+        if strided:
+            self.certainty = "±"
+            self.backend.device.tell_once("strided-input", _STRIDED.format(", ".join(strided)))
+
+    def _certainty(self, entry: Entry, outcome: Outcome) -> str:
+        """Give "±" where it is only inferred that a program is the same for inputs of the host and the device."""
+        known, sides = self.backend.sides.get(entry.key, (entry, set()))
+        if known is not entry or not sides:
+            sides = set()
+            self.backend.sides[entry.key] = entry, sides
+        is_inferred = outcome is Outcome.SHARED and self.is_on_host not in sides
+        sides.add(self.is_on_host)
+        return "±" if is_inferred else self.certainty
 
     def compiler(self, kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:
         """Give AOTAutograd's compiler for graphs of that kind."""
@@ -115,7 +143,9 @@ class _Region:
         collectives = num_collectives(graph)
         self._measure(entry.key, name, is_compiled, num_nodes=num_nodes, has_collectives=collectives > 0)
         neff = {"neff": entry.persistent_key} if policy.cache_dir else {}
-        self._emit(graph, text, kind=kind, name=name, key=key, outcome=outcome or Outcome.SHARED, **neff)
+        outcome = outcome or Outcome.SHARED
+        certainty = self._certainty(entry, outcome)
+        self._emit(graph, text, kind=kind, name=name, key=key, outcome=outcome, certainty=certainty, **neff)
         if is_compiled:
             GATE.tell(f"{kind} graph")
         return entry
