@@ -8,7 +8,7 @@
 `name=True`  a keyword, dict entry, default or assignment with a constant; the value as `repr` has it
 `name='*'`   the same with any text; `name=CONST` with a name in capitals; `name=.X` with an attribute
 `=name`      an assignment or keyword whose value is that name or attribute, or its import under another name
-`class(X`    a class that inherits from `X`; `max(len` a `max(len(x) for x in y)`
+`class(X`    a class that inherits from `X`; `max(len` a `max(len(x) for x in y)` or what may be one
 `{name`      a key of a dict; `[name` one that is set
 `'text'`     a short text that may go somewhere: not one side of a comparison, nor a dtype
 `torch:name` a name that is imported from torch, or reached through one that is; `_:name` through any other
@@ -288,8 +288,13 @@ def _root(node: ast.expr) -> str:
 
 
 def _is_of_lengths(node: ast.expr) -> bool:
+    """Lengths of rows, or a name that may be some."""
+    if isinstance(node, ast.Name):
+        return True
+    if isinstance(node, ast.Call):
+        return _last(node.func) == "map"
     over = node.elt if isinstance(node, (ast.GeneratorExp, ast.ListComp)) else None
-    return isinstance(over, ast.Call) and _last(over.func) == "len"
+    return isinstance(over, (ast.Call, ast.Subscript))
 
 
 def _is_compile(node: ast.expr) -> bool:

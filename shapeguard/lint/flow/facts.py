@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from shapeguard.lint.flow import graphs, guards, inputs, masked, reads, repeats, rows
+from shapeguard.lint.flow import graphs, guards, inputs, masked, measures, reads, repeats, rows
 from shapeguard.lint.flow.calls import Invocation
 from shapeguard.lint.flow.draft import Draft, Fixes, append, is_literal
 from shapeguard.lint.flow.flow import Flow
@@ -40,7 +40,7 @@ class Facts(Flow):
     def collates(self, node: cst.CSTNode) -> bool:
         """Whether the node stands in a function that makes batches, and does not pad them to a length again."""
         function = rows.collating(self, node)
-        return function is not None and not rows.pads_again(self, function)
+        return function is not None and not measures.pads_again(self, function)
 
     def purpose(self, node: cst.CSTNode, *, wide: bool = False) -> str:
         """Give the words around a call that say what it is for; if wide, those of its class too."""
@@ -85,9 +85,12 @@ class Facts(Flow):
 
     def feeds_backward(self, node: cst.CSTNode) -> bool:
         """Whether a loop over what the call gives runs a backward."""
-        loops = [p for call in self.calls if call.method == "backward" for p, _ in self.ancestors(call.node)]
+        backwards = [call.node for call in self.calls if call.method == "backward"]
+        loops = [p for call in backwards for p, _ in self.ancestors(call) if isinstance(p, cst.For)]
+        if any(loop.iter is node or self.is_within(node, loop.iter) for loop in loops):
+            return True
         targets = self.purpose(node).split()
-        iterated = {word for loop in loops if isinstance(loop, cst.For) for word in rows.words_of(self, loop.iter)}
+        iterated = {word for loop in loops for word in rows.words_of(self, loop.iter)}
         return bool(iterated & set(targets[:1]))
 
     def is_placed_elsewhere(self, node: cst.CSTNode) -> bool:
@@ -126,6 +129,10 @@ class Facts(Flow):
         """Whether the node is one branch of `a if b else c`."""
         return isinstance(self.index.parent.get(node), cst.IfExp)
 
+    def is_compared(self, node: cst.CSTNode) -> bool:
+        """Whether the node stands in a comparison or an assertion: what it gives is only looked at."""
+        return any(isinstance(parent, (cst.Comparison, cst.Assert)) for parent, _ in self.ancestors(node))
+
     @cached_property
     def makes_ragged_rows(self) -> bool:
         """Whether a data set of the file gives tokens whose number hangs on the index."""
@@ -133,7 +140,7 @@ class Facts(Flow):
 
     def is_over_lengths(self, node: cst.CSTNode) -> bool:
         """Whether the expression gives the lengths of rows: `len(row) for row in rows`."""
-        return isinstance(node, (cst.GeneratorExp, cst.ListComp)) and self.source_of(node.elt).startswith("len(")
+        return measures.is_over_lengths(self, node)
 
     def is_mapped(self, node: cst.CSTNode) -> bool:
         """Whether the node stands in a function that a data set's `map` calls."""

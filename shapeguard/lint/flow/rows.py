@@ -107,14 +107,6 @@ def _collators(flow: Flow) -> Iterator[cst.BaseExpression]:
                 yield arg.value
 
 
-def pads_again(flow: Flow, function: cst.CSTNode) -> bool:
-    """Whether the function also pads to a length of its own, or cuts rows to one before."""
-    for call in flow.index.calls:
-        if method(call) in ("pad", "full", "new_full", "new_zeros", "zeros") and flow.is_within(call, function):
-            return True
-    return False
-
-
 def target_name(flow: Flow, node: cst.CSTNode, *, wide: bool) -> str:
     """Give the words around a call that say what it is for: its target, keys and function; if wide, its class too."""
     words = []
