@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import is_not
 
+from shapeguard.runs.layouts import follows
 from shapeguard.runs.values import Compile, Input
 
 ALWAYS_GUARDED = ("autocast", "grad", "inference")
@@ -163,7 +164,7 @@ def _rows(old: Input, new: Input) -> Iterable[Change]:
                 yield Change(_position("shape", path, dim), before, after)
     if old.dtype != new.dtype:
         yield Change(Position("dtype", path), old.dtype, new.dtype)
-    if old.layout != new.layout:
+    if old.layout != new.layout and not follows(old, new):
         yield Change(Position("layout", path), old.layout or "contiguous", new.layout or "contiguous")
     if old.device != new.device:
         yield Change(Position("device", path), old.device or "neuron", new.device or "neuron")

@@ -7,9 +7,11 @@ different calls (a wide layer and a narrow one), not one call that compiled agai
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from shapeguard.runs.compare import Position, number
@@ -18,6 +20,7 @@ from shapeguard.runs.values import Compile
 
 NEAR = 8
 """From this size on a size one off (`out` of a `cat`) counts as the same; below it would take in batch sizes."""
+_NUMBER = re.compile(r"\d+")
 _MASKED = -(10**9)
 """Stands for the size that was taken out, in the middle of numbers no size has."""
 
@@ -137,12 +140,18 @@ def _masks(call: Compile) -> Iterable[tuple[tuple[object, ...], str, Value]]:
         near = 1 if size >= NEAR else 0
         masked = tuple([_MASKED + other - size if -near <= other - size <= near else other for other in sizes])
         constants = tuple([(path, _masked(value, size)) for path, value in call.constants])
-        yield (masked, constants, layouts), "", size
+        yield (masked, constants, _without(layouts, size) if layouts else layouts), "", size
     for path, value in call.constants:
         rest = tuple(item for item in call.constants if item[0] != path)
         yield (tuple(sizes), path, rest, layouts), path, number(value)
     if layouts:
         yield (tuple(sizes), call.constants), "layout", ", ".join(filter(None, layouts))
+
+
+@lru_cache(maxsize=4096)
+def _without(layouts: tuple[str, ...], size: int) -> tuple[str, ...]:
+    """Take the size out of layouts, which repeat the sizes of the tensors that are cut."""
+    return tuple(_NUMBER.sub(lambda found: str(_masked(found[0], size)), layout) for layout in layouts)
 
 
 def _masked(value: str, size: int) -> int | str:
