@@ -115,6 +115,10 @@ def _shape(track: Track, place: Place) -> Remedy:
         )
     if pattern.startswith("grows") and place.role in ("", "move"):
         advice = "pad it to one fixed length; a buffer is allocated once at its full length and written into"
+        if track.is_cat:
+            advice = (
+                "`cat` lengthens it: allocate it once and write into it, or keep it on the CPU, padded for the model"
+            )
         return Remedy(pattern=pattern, advice=advice)
     if place.role == "tokenize":
         rules: tuple[str, ...] = ("SG301",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shapeguard.runs.families import Family, families
+from shapeguard.runs.growth import by_root, is_root
 from shapeguard.runs.series import Value, whole
 from shapeguard.runs.tracks import Track
 from shapeguard.runs.values import Compile, Process
@@ -21,6 +22,7 @@ def eager_tracks(process: Process, regions: Sequence[Track]) -> tuple[list[Track
             groups.append([family])
         else:
             home.append(family)
+    groups = by_root(groups)
     share = _again(process.compiles, found)
     tracks = [_track(group) for group in groups if _matters(group, process.warmup_steps) and _is_again(group, share)]
     tracks.sort(key=lambda track: track.first.n)
@@ -154,6 +156,8 @@ def _track(group: Sequence[Family]) -> Track:
         at=lead.at,
         values=lead.values,
         eager=eager,
+        site=lead.events[1].site if is_root(lead) else None,
+        is_cat=is_root(lead),
         grows=lead.grows,
         detail="cache" if lead.of_cache else "",
     )

@@ -93,7 +93,7 @@ def place(track: Track, batches: Batches, cuts: Cuts) -> Place:
     events = track.events or track.eager
     if track.origin is not None:
         return Place(site=track.origin.site)
-    own = _common(event.site for event in events) or _common(event.code for event in events)
+    own = track.site or _common(event.site for event in events) or _common(event.code for event in events)
     owners = _owners(events, track.at.path)
     if track.kind == "dynamic" and owners.get("dynamic"):
         return Place(site=owners["dynamic"].most_common(1)[0][0], role="dynamic")

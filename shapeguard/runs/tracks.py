@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from shapeguard.core.events import Outcome
 from shapeguard.runs.compare import ALWAYS_GUARDED, Change, Position, changes, nearest, value_at
 from shapeguard.runs.guards import from_guard, is_another_object
-from shapeguard.runs.values import DYNAMIC, Break, Compile
+from shapeguard.runs.values import DYNAMIC, Break, Compile, Site
 
 Value = int | str
 Modes = tuple[tuple[str, str], ...]
@@ -33,6 +33,10 @@ class Track:
     """By how much it grows each step of eager operators, over several calls too; 0 where it doesn't."""
     detail: str = ""
     """A guard's text, where nothing else is known; "cache" where the size runs through keys and values."""
+    site: Site | None = None
+    """The user's line that all of it comes from, where its compiles stand on several."""
+    is_cat: bool = False
+    """Whether that line lengthens it with `cat`."""
     origin: Break | None = None
     """The break that it stands for."""
 
