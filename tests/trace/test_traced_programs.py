@@ -38,7 +38,8 @@ def check_counts(run: Traced, expected: dict[str, Any]) -> None:
     places = {f"{Path(c['site']['file']).name}:{c['site']['line']}" for c in run.summary["causes"] if c.get("site")}
     if "cause" in expected:
         assert expected["cause"] in places
-    growing = {row["op"] for row in run.summary["eager_ops"] if row["growing"]}
+    # By one each step: a cache that a budget makes longer for each call is another thing.
+    growing = {row["op"] for row in run.summary["eager_ops"] if row["growing"] and row["growing"]["by"] == 1}
     assert (expected["grows"] in growing) if "grows" in expected else not growing & {"cat", "copy_"}
     if "placement" in expected:
         assert "on the CPU" in run.report
