@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from shapeguard.neuron.sim import streams
 from shapeguard.neuron.sim.metrics import GraphMetrics
 from shapeguard.neuron.sim.storage import memory
-from shapeguard.neuron.sim.streams import Event, Stream
 
 # Memory of one device of a `trn2` instance with two logical cores joined: 96 GiB a chip of 8 cores, 2 used as one.
 # Source: AWS's public Trainium2 page. The simulation never refuses an allocation.
@@ -37,15 +37,20 @@ class NeuronModule(types.ModuleType):
         self._target = target
         self._num_devices = num_devices
         # Made on first use: a stream can only be made once torch knows the device.
-        self._stream: Stream | None = None
-        self._default_stream: Stream | None = None
+        self._stream: streams.Stream | None = None
+        self._default_stream: streams.Stream | None = None
         self.get_dynamo_metrics: Callable[[], list[GraphMetrics]] = list
         self.reset_dynamo_metrics: Callable[[], None] = lambda: None
-        self.Stream = Stream
-        self.Event = Event
         self.memory = self
         # `import torch.neuron.x` must fail as for any module without children, not with a strange error.
         self.__path__: list[str] = []
+
+    # Functions in the real module too; the classes are those of `torch_neuronx`.
+    def Stream(self, **kwargs: Any) -> streams.Stream:  # noqa: N802
+        return streams.Stream(**kwargs)
+
+    def Event(self, enable_timing: bool = False, blocking: bool = False) -> streams.Event:  # noqa: N802
+        return streams.Event(enable_timing=enable_timing, blocking=blocking)
 
     def is_initialized(self) -> bool:
         return True
@@ -134,28 +139,28 @@ class NeuronModule(types.ModuleType):
         finally:
             self._stream = before
 
-    def current_stream(self, device: Any = None) -> Stream:
+    def current_stream(self, device: Any = None) -> streams.Stream:
         self._stream = self._stream or self.default_stream()
         return self._stream
 
-    def default_stream(self, device: Any = None) -> Stream:
-        self._default_stream = self._default_stream or Stream()
+    def default_stream(self, device: Any = None) -> streams.Stream:
+        self._default_stream = self._default_stream or streams.Stream()
         return self._default_stream
 
-    def set_stream(self, stream: Stream) -> None:
+    def set_stream(self, stream: streams.Stream) -> None:
         self._stream = stream
 
     def synchronize(self, device: Any = None) -> None:
         return None
 
-    def wait_stream(self, stream: Stream) -> None:
+    def wait_stream(self, stream: streams.Stream) -> None:
         return None
 
-    def wait_event(self, event: Event) -> None:
+    def wait_event(self, event: streams.Event) -> None:
         return None
 
-    def record_event(self, event: Event | None = None) -> Event:
-        return event or Event()
+    def record_event(self, event: streams.Event | None = None) -> streams.Event:
+        return event or streams.Event()
 
     def query(self) -> bool:
         return True

@@ -53,6 +53,10 @@ def setup(name: str, module: object) -> None:
         type_ = itertools.repeat(kind).__next__  # type: ignore[assignment]
 
     backend_registration._setup_privateuseone_for_python_backend(name, backend_module=module, device_guard=Guard())
+    # Tensors and modules have theirs by now; TorchNeuron gives storages `neuron()` and `is_neuron` too.
+    backend_registration.generate_methods_for_privateuse1_backend(
+        for_tensor=False, for_module=False, for_packed_sequence=False, for_storage=True
+    )
     # Else `backward()` goes on in a thread of the device and comes back, which takes longer than a small graph itself,
     # and there the user's line is on no stack. Torch has this by thread: others keep its default.
     torch.autograd.set_multithreading_enabled(False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from shapeguard.neuron.sim.streams import Event as Event
+from shapeguard.neuron.sim.streams import Stream as Stream
 from torch_neuronx._device import claim
 
 _claimed = claim()
 _module = _claimed.module
-Stream = _module.Stream
-Event = _module.Event
 stream = _module.stream
 current_stream = _module.current_stream
 default_stream = _module.default_stream
