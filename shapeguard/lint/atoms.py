@@ -132,7 +132,7 @@ class _Walk:
                 self.unpacked.append((last, keyword.value.id))
             elif isinstance(keyword.value, ast.Attribute):
                 self.unpacked.append((last, keyword.value.attr))
-            elif isinstance(keyword.value, (ast.Dict, ast.Call, ast.BinOp, ast.IfExp)):
+            elif isinstance(keyword.value, (ast.Dict, ast.Call, ast.BinOp, ast.IfExp, ast.Subscript, ast.BoolOp)):
                 self.found.add(f"{last}(**")
 
     def keyword(self, node: Any) -> None:
@@ -197,7 +197,7 @@ class _Walk:
             self._goes(_last(target), node.value)
             if isinstance(target, ast.Name):
                 self.assigned.add(target.id)
-                self._given(target.id, node.value)
+                self._given(target.id, _field_default(node.value))
             elif isinstance(target, ast.Attribute):
                 self.assigned.add(target.attr)
                 self._given(target.attr, node.value)
@@ -295,6 +295,13 @@ def _is_of_lengths(node: ast.expr) -> bool:
         return _last(node.func) == "map"
     over = node.elt if isinstance(node, (ast.GeneratorExp, ast.ListComp)) else None
     return isinstance(over, (ast.Call, ast.Subscript))
+
+
+def _field_default(node: Any) -> Any:
+    """Give what `field(default=…)` of a dataclass stands for."""
+    if isinstance(node, ast.Call) and _last(node.func) == "field":
+        return next((each.value for each in node.keywords if each.arg == "default"), node)
+    return node
 
 
 def _is_compile(node: ast.expr) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shapeguard.lint.flow.flow import Flow
 
 _STARTERS = frozenset({"Thread", "Process", "Timer"})
+_PARSERS = frozenset({"parse_args_into_dataclasses", "parse_json_file", "parse_yaml_file"})
 _RUNNERS = {"submit": 0, "to_thread": 0, "run_in_executor": 1, "run_sync": 0, "run_in_threadpool": 0}
 
 
@@ -121,8 +122,15 @@ class Invocation:
         for value in self.flow.values(self.func):
             scope = self.flow.index.inner.get(value.node) if value.kind == "class" else None
             for name, bindings in scope.bindings.items() if scope is not None else ():
-                found[name] = [b.value for b in bindings if b.how == "assign" and b.value is not None]
+                found[name] = [_default(b.value) for b in bindings if b.how == "assign" and b.value is not None]
         return found
+
+
+def _default(node: cst.BaseExpression) -> cst.BaseExpression:
+    """Give what `field(default=…)` of a dataclass stands for."""
+    if isinstance(node, cst.Call) and method(node) == "field":
+        return next((a.value for a in node.args if a.keyword is not None and a.keyword.value == "default"), node)
+    return node
 
 
 def _bases(flow: Flow, node: cst.ClassDef) -> set[str]:
@@ -147,6 +155,10 @@ def invocations(flow: Flow, call: cst.Call) -> Iterator[Invocation]:
     elif last == "parse_dict" and args:
         for made in objects.parsed_classes(flow, call):
             yield Invocation(flow, call, made, [cst.Arg(args[0].value, star="**")])
+    elif last in _PARSERS:
+        # The rest comes from the command line or a file; the defaults of the file's own classes stand here.
+        for made in objects.parsed_classes(flow, call):
+            yield Invocation(flow, call, made, [], open=True)
 
 
 def _bound(

@@ -129,6 +129,14 @@ class Facts(Flow):
         """Whether the node is one branch of `a if b else c`."""
         return isinstance(self.index.parent.get(node), cst.IfExp)
 
+    def never_ends(self, node: cst.CSTNode) -> bool:
+        """Whether the expression is an object of the file's whose `__iter__` is a `while True`."""
+        called = [value.node.func for value in self.values(node) if isinstance(value.node, cst.Call)]
+        scopes = [self.index.inner.get(v.node) for func in called for v in self.values(func) if v.kind == "class"]
+        methods = {b.node for s in scopes if s is not None for b in s.bindings.get("__iter__", [])}
+        loops = [node for node in self.index.order if isinstance(node, cst.While) and self.only(node.test) is True]
+        return any(self.is_within(loop, found) for loop in loops for found in methods)
+
     def is_compared(self, node: cst.CSTNode) -> bool:
         """Whether the node stands in a comparison or an assertion: what it gives is only looked at."""
         return any(isinstance(parent, (cst.Comparison, cst.Assert)) for parent, _ in self.ancestors(node))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from shapeguard.lint.rule import Rule
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from shapeguard.lint.flow.calls import Invocation
 
 WORDS = ("auto", "balanced", "balanced_low_0", "sequential")
@@ -16,8 +18,8 @@ class PipelineElsewhere(Rule):
     """A `pipeline()` that runs on the CPU, or takes a model back from Neuron.
 
     ## Why it costs
-    A `pipeline` given a model object and no device, or an integer one, moves a model that was on Neuron back to the CPU
-    without a word. `load_checkpoint_and_dispatch` with an automatic map does not see Neuron either.
+    Without a device, or with an integer one, a `pipeline` runs on the CPU or looks for CUDA; a model object that was on
+    Neuron it moves back without a word. `load_checkpoint_and_dispatch` with an automatic map does not see Neuron.
 
     ## Example
     ```python
@@ -75,3 +77,8 @@ class PipelineElsewhere(Rule):
         if is_model or any(kind in ("decoder", "encoder-decoder", "vision", "model") for kind in models):
             message = "a `pipeline` of a model object without `device` moves the model to the CPU"
             self.report(call.node, message=message, fix=fix)
+        elif call.is_complete and all(self._is_name(node) for node in call.argument("model", 1)):
+            self.report(call.node, message="a `pipeline` without `device` runs on the CPU, not on Neuron", fix=fix)
+
+    def _is_name(self, node: cst.BaseExpression) -> bool:
+        return isinstance(self.flow.only(node), str)

@@ -15,7 +15,7 @@ TRL_ARGUMENTS = ("SFTConfig", "DPOConfig", "RewardConfig", "KTOConfig", "ORPOCon
 HOW = ("{}()", "={}", "partial<{}", "class({}")
 SHUFFLING = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 EVALUATION = re.compile(
-    r"(^|[^a-z])(val|valid|validation|dev|devel)([^a-z]|$)|validat|eval|test|infer|predict|calib|holdout|gallery|query|bench",
+    r"(^|[^a-z])(val|valid|validation|dev|devel)([^a-z]|$)|validat|eval|test|infer|predict|calib|hold_?out|held_?out|gallery|query|bench",
     re.IGNORECASE,
 )
 TRAINING = re.compile(r"train", re.IGNORECASE)
@@ -86,6 +86,8 @@ class RaggedLastBatch(Rule):
     def _is_whole(self, call: Invocation) -> bool:
         sizes = call.argument("batch_size", 1)
         rows = call.argument("dataset", 0)
+        if any(self.flow.never_ends(node) for node in rows):
+            return True
         return any("len(" in self.flow.source_of(node) for node in sizes) or any(
             self.flow.source_of(node).startswith("range(") for node in rows
         )
@@ -103,7 +105,8 @@ class RaggedLastBatch(Rule):
         if samplers := call.argument("sampler", 3):
             # A sampler of one's own may never give a short batch.
             names = {name.split(".")[-1] for node in samplers for name in self.flow.callees(node)}
-            return bool(names & SHUFFLING)
+            if names & SHUFFLING or "DistributedSampler" not in names:
+                return bool(names & SHUFFLING)
         if self.flow.feeds_backward(call.node):
             return True
         return bool(TRAINING.search(purpose)) and call.constant("shuffle", 2, default=None) is not False

@@ -49,7 +49,9 @@ class BatchesByLength(Rule):
         """Look at training arguments and samplers."""
         if call.is_a("transformers", *SAMPLERS) and not call.open:
             self.report(call.node)
-        if not (call.method.endswith(("Arguments", "Config")) or call.is_a("transformers", "TrainingArguments")):
+        if not (
+            call.method.endswith(("Arguments", "Config", "replace")) or call.is_a("transformers", "TrainingArguments")
+        ):
             return
         for node in call.argument("group_by_length"):
             self._grouped(node)

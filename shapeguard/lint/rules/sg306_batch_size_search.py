@@ -43,7 +43,8 @@ class BatchSizeSearch(Rule):
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at training arguments and the decorator's calls."""
-        if call.method.endswith(("Arguments", "Config", "Trainer", "fit")):
+        names = ("Arguments", "Config", "Trainer", "fit", "replace")
+        if call.method.endswith(names) or call.is_a("transformers", "TrainingArguments"):
             for node in call.argument("auto_find_batch_size"):
                 self._searched(node)
         if call.is_a("accelerate", "find_executable_batch_size") and not call.open:
