@@ -49,23 +49,29 @@ def changes(old: Compile, new: Compile) -> tuple[Change, ...]:
 
 def nearest(new: Compile, earlier: Sequence[Compile]) -> tuple[Compile, tuple[Change, ...]]:
     """Give the earlier compile with the fewest independent differences, the latest of equals, and the differences."""
-    best: tuple[Compile, tuple[Change, ...]] | None = None
-    weight = 0
-    for old in _candidates(new, earlier):
-        found = changes(old, new)
-        size = len({(change.at.kind, change.old, change.new) for change in found})
-        if best is None or size < weight:
-            best, weight = (old, found), size
-        if weight == 0:
-            break
-    assert best is not None
+    # Only what took the same inputs may have less than one difference.
+    enough = 0 if any(old.inputs is new.inputs for old in earlier[-MANY:]) else 1
+    best = earlier[-1], changes(earlier[-1], new)
+    weight = _weight(best[1])
+    if weight > enough:
+        for old in _candidates(new, earlier):
+            found = changes(old, new)
+            size = _weight(found)
+            if size < weight:
+                best, weight = (old, found), size
+            if weight <= enough:
+                break
     return best
+
+
+def _weight(found: Iterable[Change]) -> int:
+    return len({(change.at.kind, change.old, change.new) for change in found})
 
 
 def _candidates(new: Compile, earlier: Sequence[Compile]) -> Iterable[Compile]:
     """Give what to compare with, the latest first; of very many (a raised recompile limit) those alike at a glance."""
     if len(earlier) <= MANY:
-        return reversed(earlier)
+        return reversed(earlier[:-1])
     window = (*reversed(earlier[-12:]), *earlier[:4])
     return sorted(window, key=lambda old: sum(map(is_not, old.inputs, new.inputs)))[:4]
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from shapeguard.runs.quick import CompileLine, Part, compile_line
 from shapeguard.runs.values import (
     DYNAMIC,
     Batch,
@@ -36,6 +37,13 @@ class Reader:
         self._known: dict[Hashable, Any] = {}
         self._inputs_known: dict[Hashable, Input] = {}
         self._sites_known: dict[Hashable, Site] = {}
+        self._site_part = Part(self._site)
+        self._inputs_part = Part(self._inputs)
+        self._constants_part = Part(self._constants)
+        self._modes_part = Part(self._modes)
+        self._counts_part = Part(_counts)
+        self._dtypes_part = Part(self._dtypes)
+        self._owners_part = Part(self._owners)
 
     def process(self, lines: Iterable[bytes], *, rank: int = 0) -> Process:
         """Read one file; a torn last line is what a killed process leaves and no problem."""
@@ -46,6 +54,10 @@ class Reader:
             if torn:
                 found.notes.append(Note(code="broken-line", message=f"line {broken} of the event file cannot be read"))
                 torn = False
+            line = compile_line(text) if b'"compile"' in text else None
+            if line is not None:
+                self._take_line(found, line)
+                continue
             event = _event(text)
             if event is None:
                 broken, torn = number, True
@@ -89,7 +101,7 @@ class Reader:
                 region=int(get("region") or 0),
                 code=self._site(get("code")),
                 instance=int(get("instance") or 0),
-                inputs=self._inputs(get("inputs") or ()),
+                inputs=self._inputs(get("inputs")),
                 constants=self._constants(get("constants")),
                 guard=str(get("guard") or ""),
                 modes=self._modes(get("modes")),
@@ -98,7 +110,7 @@ class Reader:
                 tp=int(get("tp") or 0),
                 nodes=int(get("nodes") or 0),
                 operators=_counts(get("operators")),
-                dtypes=self._one(tuple(map(str, get("dtypes") or ()))),
+                dtypes=self._dtypes(get("dtypes")),
                 neff=str(get("neff") or ""),
                 seconds=_seconds(get("seconds")),
                 collectives=int(get("collectives") or 0),
@@ -113,6 +125,47 @@ class Reader:
                 owners=self._owners(get("owners")),
             )
         )
+
+    def _take_line(self, found: Process, line: CompileLine) -> None:
+        """Take a compile as `_take_compile` does, from a line that is written as it should be."""
+        phase = line.phase
+        try:
+            compile = Compile(
+                n=line.n,
+                kind=intern(line.kind),
+                outcome=intern(line.outcome),
+                key=line.key,
+                name=intern(line.op or line.name or line.graph or ""),
+                region=line.region,
+                code=self._site_part(line.code),
+                instance=line.instance,
+                inputs=self._inputs_part(line.inputs),
+                constants=self._constants_part(line.constants),
+                guard=line.guard,
+                modes=self._modes_part(line.modes),
+                model=intern(line.model),
+                config=intern(line.config),
+                tp=line.tp,
+                nodes=line.nodes,
+                operators=self._counts_part(line.operators),
+                dtypes=self._dtypes_part(line.dtypes),
+                neff=line.neff,
+                seconds=_seconds(line.seconds),
+                collectives=line.collectives,
+                outline=line.outline,
+                exchange=line.exchange,
+                limit=line.limit,
+                certainty=line.certainty,
+                step=line.step,
+                phase=intern(phase),
+                phase_step=line.phase_step if line.phase_step is not None else found.phases.get(phase, 0),
+                site=self._site_part(line.site),
+                owners=self._owners_part(line.owners),
+            )
+        except (TypeError, ValueError, AttributeError, KeyError):
+            found.notes.append(Note(code="broken-line", message="a line of type 'compile' cannot be read"))
+            return
+        found.compiles.append(compile)
 
     def _take_outcome(self, found: Process, event: Mapping[str, Any]) -> None:
         number = int(event["n"])
@@ -204,8 +257,11 @@ class Reader:
     def _take_end(self, found: Process, event: Mapping[str, Any]) -> None:
         found.end = str(event.get("exit") or "ok")
 
-    def _inputs(self, rows: Iterable[Mapping[str, Any]]) -> tuple[Input, ...]:
-        return self._one(tuple([self._input(row) for row in rows]))
+    def _inputs(self, rows: Iterable[Mapping[str, Any]] | None) -> tuple[Input, ...]:
+        return self._one(tuple([self._input(row) for row in rows or ()]))
+
+    def _dtypes(self, names: Iterable[object] | None) -> tuple[str, ...]:
+        return self._one(tuple(map(str, names or ())))
 
     def _input(self, row: Mapping[str, Any]) -> Input:
         get = row.get
