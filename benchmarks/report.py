@@ -56,7 +56,7 @@ def write_regions(folder: Path) -> Path:
                     "region": n,
                     "nodes": 90,
                 }
-                event |= {"key": f"{kind} {n}", "name": f"model_{n}_{kind}", "guard": f"size == {n - 1}", **place}
+                event |= {"key": f"{kind} {n}", "name": f"model_{n}_{kind}", "guard": f"size == {n - 1}"}
                 event |= {"inputs": inputs, "site": site, "stack": [site], **(region if kind == "region" else {})}
                 file.write(json.dumps(event) + "\n")
     return path
