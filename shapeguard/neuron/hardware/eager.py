@@ -27,7 +27,7 @@ from shapeguard.neuron.model import eager
 from shapeguard.neuron.model.eager import Call, is_folded
 from shapeguard.neuron.model.policy import KEYED, Policy, from_environment
 from shapeguard.neuron.model.tables import REGISTERED
-from shapeguard.neuron.sim.counting import layout_of
+from shapeguard.neuron.sim.specs import layout_of
 
 _KEY_PLACE = 5
 """Place of the key among the arguments of the submit call (M)."""

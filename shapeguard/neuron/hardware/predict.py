@@ -19,8 +19,9 @@ from shapeguard.neuron.model.eager import Argument, Call, Spec, Value
 from shapeguard.neuron.model.extras import masked_index, masked_put, parts
 from shapeguard.neuron.model.policy import Policy
 from shapeguard.neuron.model.tables import NEVER_CUT_SHORT, REGISTERED, REGISTERED_BY_HAND
-from shapeguard.neuron.sim.counting import Plan, describe, in_place_of_empty, is_cut_short, spec_of
+from shapeguard.neuron.sim.counting import Plan, describe, in_place_of_empty, is_cut_short
 from shapeguard.neuron.sim.kernels import written
+from shapeguard.neuron.sim.specs import spec_of
 from shapeguard.neuron.sim.torch_private import overload
 
 Tensor = torch.Tensor

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import Any
 
 import torch
@@ -18,45 +17,18 @@ from shapeguard.core.forbid import GATE
 from shapeguard.neuron.model import copies, eager
 from shapeguard.neuron.model.eager import Argument, Call, Spec, TypeOf, Value
 from shapeguard.neuron.model.extras import parts
-from shapeguard.neuron.model.layouts import Kind, Layout, classify, of_base
+from shapeguard.neuron.model.layouts import Kind
 from shapeguard.neuron.model.policy import Policy
 from shapeguard.neuron.model.tables import BY_VALUE, NEVER_CUT_SHORT, REDUCTIONS
 from shapeguard.neuron.sim.metrics import Counters
 from shapeguard.neuron.sim.neff_cache import Entry, Forbidden, NeffCache, Tally
 from shapeguard.neuron.sim.persistent import store_for
-from shapeguard.neuron.sim.storage import held
+from shapeguard.neuron.sim.specs import dtype_name, size_bytes, spec_of
 
 Tensor = torch.Tensor
 
 # Facts 1.1: dropped from the keywords of every key.
 NOT_IN_KEY = frozenset({"device", "pin_memory", "memory_format", "layout", "requires_grad", "non_blocking"})
-_DTYPE_NAMES: dict[torch.dtype, str] = {}
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """Give "bfloat16" for `torch.bfloat16`."""
-    name = _DTYPE_NAMES.get(dtype)
-    if name is None:
-        name = _DTYPE_NAMES[dtype] = str(dtype).removeprefix("torch.")
-    return name
-
-
-def layout_of(tensor: Tensor) -> Layout | None:
-    """Name the layout of a tensor; None for a contiguous one."""
-    if tensor.is_contiguous():
-        return None
-    return classify(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
-
-
-def spec_of(tensor: Tensor) -> Spec:
-    """Describe a tensor to the model."""
-    layout = layout_of(tensor)
-    if layout is None:
-        return Spec(tuple(tensor.shape), dtype_name(tensor.dtype))
-    box = held(tensor)
-    if box is not None:
-        layout = of_base(layout, box.shape)
-    return Spec(tuple(tensor.shape), dtype_name(tensor.dtype), layout, tensor.untyped_storage().nbytes())
 
 
 class Plan:
@@ -322,11 +294,6 @@ def _has_tensor(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_has_tensor(item) for item in value)
     return isinstance(value, Tensor)
-
-
-def size_bytes(spec: Spec) -> int:
-    """Give the size of a tensor's elements."""
-    return prod(spec.shape) * int(getattr(torch, spec.dtype).itemsize)
 
 
 def is_cut_short(args: tuple[Any, ...], result: Any) -> bool:

@@ -15,8 +15,8 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
-from shapeguard.neuron.sim.counting import dtype_name
 from shapeguard.neuron.sim.replicas import replicas_of
+from shapeguard.neuron.sim.specs import dtype_name
 from shapeguard.neuron.sim.storage import held, unwrap
 
 

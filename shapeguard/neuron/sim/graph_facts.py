@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from shapeguard.neuron.sim.counting import dtype_name, layout_of
 from shapeguard.neuron.sim.fingerprint import sizes_of
 from shapeguard.neuron.sim.outline import exchange, outline
+from shapeguard.neuron.sim.specs import dtype_name, layout_of
 
 
 def graph_facts(graph: fx.GraphModule, text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from shapeguard.neuron.sim.counting import dtype_name, layout_of
+from shapeguard.neuron.sim.specs import dtype_name, layout_of
 from shapeguard.neuron.sim.storage import origin_of
 
 _MAX_CONSTANTS = 50

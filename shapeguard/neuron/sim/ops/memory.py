@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from shapeguard.core.events import Sink
-from shapeguard.neuron.sim.counting import spec_of
 from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.kernels import Kernel
 from shapeguard.neuron.sim.meta import keeps_values, settle
+from shapeguard.neuron.sim.specs import spec_of
 from shapeguard.neuron.sim.storage import Tensor, held, new_outer, unwrap
 
 _PLAIN = (None, torch.contiguous_format, torch.preserve_format)

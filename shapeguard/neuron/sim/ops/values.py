@@ -8,10 +8,11 @@ import torch
 
 from shapeguard.neuron.model.eager import Call, Value
 from shapeguard.neuron.model.extras import masked_index, masked_put
-from shapeguard.neuron.sim.counting import Plan, describe, spec_of
+from shapeguard.neuron.sim.counting import Plan, describe
 from shapeguard.neuron.sim.device import Device
 from shapeguard.neuron.sim.kernels import Kernel
 from shapeguard.neuron.sim.meta import runner, zero_kept
+from shapeguard.neuron.sim.specs import spec_of
 from shapeguard.neuron.sim.storage import Tensor, unwrap, wrap
 from shapeguard.neuron.sim.torch_private import overload
 
