@@ -115,7 +115,9 @@ def _shape(track: Track, place: Place) -> Remedy:
         )
     if pattern.startswith("grows") and place.role in ("", "move"):
         advice = "pad it to one fixed length; a buffer is allocated once at its full length and written into"
-        if track.is_cat:
+        if track.detail == "cache":
+            advice = "use a cache of fixed length (StaticCache), or allocate keys and values once at their full length"
+        elif track.is_cat:
             advice = (
                 "`cat` lengthens it: allocate it once and write into it, or keep it on the CPU, padded for the model"
             )
@@ -151,7 +153,10 @@ def _batch(track: Track, place: Place) -> Remedy:
 
 def _is_picture(track: Track) -> bool:
     row = next((row for row in track.first.inputs if row.path == track.at.path), None)
-    return row is not None and len(row.shape) == 4 and (track.at.dim or 0) >= 2 and "pixel" in row.path
+    if row is None or len(row.shape) != 4 or (track.at.dim or 0) < 2:
+        return False
+    is_square = any(at.path == row.path and (at.dim or 0) >= 2 for at in track.also)
+    return "pixel" in row.path or ("float" in row.dtype and is_square)
 
 
 def _generate(track: Track) -> Remedy:

@@ -216,7 +216,18 @@ def _follows(at: Position, lead: Position, moved: Mapping[Position, Mapping[int,
     if not mine.keys() <= theirs.keys():
         return False
     same = all((c.old, c.new) == (theirs[i].old, theirs[i].new) for i, c in mine.items())
-    return same or (at.kind == lead.kind and len(mine) > 1 and mine.keys() == theirs.keys())
+    if same or at.kind != lead.kind or len(mine) < 2 or mine.keys() != theirs.keys():
+        return same
+    # Rows and their length are two things, though both may change in every batch.
+    return (at.dim == 0) == (lead.dim == 0) or _is_derived(
+        [pair for i, c in mine.items() for pair in ((theirs[i].old, c.old), (theirs[i].new, c.new))]
+    )
+
+
+def _is_derived(pairs: Iterable[tuple[Value, Value]]) -> bool:
+    """Whether one size is the other and a constant more, or a constant times it."""
+    numbers = [(a, b) for a, b in pairs if isinstance(a, int) and isinstance(b, int)]
+    return len({b - a for a, b in numbers}) == 1 or len({b / a for a, b in numbers if a}) == 1
 
 
 def _derived(at: Position) -> bool:
@@ -272,11 +283,21 @@ def _is_piece(track: Track, known: Track) -> bool:
         return False
     if track.kind == "shape" and set(track.values) != set(known.values):
         # Sizes derived from the same length: other values, the same steps, inside the same call.
-        return len(track.steps) > 1 and track.steps == known.steps and _line(track) == _line(known)
+        is_same_call = track.steps == known.steps and _line(track) == _line(known)
+        return is_same_call and len(track.steps) > 1 and not (_code(track) == _code(known) and _is_rows(track, known))
     if set(track.values) != set(known.values):
         return False
     same_place = _line(track) == _line(known) if track.kind == "shape" else track.at.path == known.at.path
     return same_place or track.steps == known.steps
+
+
+def _is_rows(track: Track, known: Track) -> bool:
+    """Whether one is about the number of rows, the other about their length."""
+    return (track.at.dim == 0) != (known.at.dim == 0)
+
+
+def _code(track: Track) -> Site | None:
+    return track.first.code
 
 
 def _line(track: Track) -> tuple[str, int]:

@@ -437,6 +437,33 @@ def test_all_that_grows_with_a_cat_is_one_cause_at_the_line_of_the_cat(run: Writ
     assert [(each.site and each.site.line, each.eager) for each in others] == [(50, 2)]
 
 
+def test_rows_and_their_length_that_change_in_the_same_batches_are_two_causes(run: Writer) -> None:
+    for rows, length in ((1, 4), (3, 9), (2, 6)):
+        run.step()
+        run.region(tensor("ids", rows, length), tensor("mask", rows, length), tensor("labels", rows, length + 1))
+    found = sorted((brief(cause) for cause in causes(run)), key=lambda cause: cause[2])
+    assert [(path, dim, values, count) for _, path, dim, values, count in found] == [
+        ("ids", 0, (1, 3, 2), 2),
+        ("ids", 1, (4, 9, 6), 2),
+    ]
+
+
+def test_pictures_of_many_sizes_are_to_be_resized(run: Writer) -> None:
+    for size in (32, 48, 64):
+        run.step()
+        run.region(tensor("input", 4, 3, size, size, dtype="float32"))
+    (cause,) = causes(run)
+    assert cause.advice == "resize every picture to one size before the model sees it"
+
+
+def test_a_cache_of_the_library_that_grows_wants_one_of_fixed_length(run: Writer) -> None:
+    for length in range(8, 13):
+        run.step("eval")
+        run.eager("cat", tensor("tensors[0]", 1, 2, length, 16, dtype="float32"), tensor("tensors[1]", 1, 2, 1, 16))
+    (cause,) = causes(run)
+    assert cause.advice.startswith("use a cache of fixed length (StaticCache)")
+
+
 def test_labels_that_are_shifted_by_one_have_the_length_as_their_cause(run: Writer) -> None:
     for length in (9, 5, 13):
         run.eager("sum", tensor("self", 2, length - 1))
