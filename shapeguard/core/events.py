@@ -54,7 +54,8 @@ since the start of the process and never part of a comparison.
              standard library and shapeguard; absent when there is none
 `stack`      [{file, line, function}], outermost first, only the user's frames
 `owners`     [{role, file, line, function}] lines that own the shape: role "move" (`.to(device)`), "collate",
-             "tokenize", "loader", "dynamic" (marks a size dynamic); a move has `path`, the input it brought
+             "tokenize", "loader", "dynamic" (marks a size dynamic); a move has `path`, the input it brought,
+             a tokenizer's call `size`, the length it gave
 Files are relative to the folder the program was started in, where they lie below it; others keep only their last two
 parts.
 """

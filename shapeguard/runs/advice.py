@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shapeguard.runs.breaks import OTHER, READ, SHAPE, kind_of
-from shapeguard.runs.owners import Place, is_batch_dim
+from shapeguard.runs.owners import Place, is_batch_dim, is_in_cache
 from shapeguard.runs.series import describe, whole
 from shapeguard.runs.tracks import Track
 from shapeguard.runs.values import Break
@@ -166,7 +166,7 @@ def _generate(track: Track) -> Remedy:
         pattern = f"grows by {track.grows} each time"
     if track.events:
         advice = "fix the cache's length for all calls: max_cache_len = the longest prompt plus the budget"
-        if _in_cache(track):
+        if is_in_cache(track):
             return Remedy(pattern=f"the cache grew: {pattern}", advice=advice, rules=("SG203",))
         if grows:
             return Remedy(pattern=_each_step(pattern), advice=_STATIC, rules=("SG202",))
@@ -184,11 +184,6 @@ _STATIC = 'use a cache of fixed length: generate(cache_implementation="static")'
 
 def _each_step(pattern: str) -> str:
     return pattern.replace("each time", "each step")
-
-
-def _in_cache(track: Track) -> bool:
-    names = [track.at.path, *(at.path for at in track.also)]
-    return any("past" in name or "cache" in name or "key_values" in name for name in names)
 
 
 def _value(track: Track) -> Remedy:

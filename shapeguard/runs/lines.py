@@ -282,8 +282,8 @@ class Reader:
     def _owners(self, rows: Sequence[Mapping[str, Any]] | None) -> tuple[Owner, ...]:
         if not rows:
             return ()
-        owners = [(str(row.get("role", "")), self._site(row), str(row.get("path") or "")) for row in rows]
-        return self._one(tuple(Owner(role=role, site=site, path=path) for role, site, path in owners if site))
+        owners = [(self._site(row), row) for row in rows]
+        return self._one(tuple(_owner(site, row) for site, row in owners if site))
 
     def _constants(self, rows: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, str], ...]:
         return self._one(tuple([(str(row["path"]), str(row["value"])) for row in rows])) if rows else ()
@@ -306,6 +306,12 @@ class Reader:
     def _one(self, value: T) -> T:
         found: T = self._known.setdefault(value, value)
         return found
+
+
+def _owner(site: Site, row: Mapping[str, Any]) -> Owner:
+    return Owner(
+        role=str(row.get("role", "")), site=site, path=str(row.get("path") or ""), size=int(row.get("size") or 0)
+    )
 
 
 def _new_input(row: Mapping[str, Any]) -> Input:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shapeguard.runs.compare import Position, value_at
 from shapeguard.runs.series import common_multiple, whole
 from shapeguard.runs.tracks import Track
 from shapeguard.runs.values import Batch, Compile, Site
@@ -94,7 +95,7 @@ def place(track: Track, batches: Batches, cuts: Cuts) -> Place:
     if track.origin is not None:
         return Place(site=track.origin.site)
     own = track.site or _common(event.site for event in events) or _common(event.code for event in events)
-    owners = _owners(events, track.at.path)
+    owners = _owners(events, track.at)
     if track.kind == "dynamic" and owners.get("dynamic"):
         return Place(site=owners["dynamic"].most_common(1)[0][0], role="dynamic")
     if track.kind in ("dtype", "device") and owners.get("move"):
@@ -122,21 +123,46 @@ def is_batch_dim(track: Track) -> bool:
     return track.kind == "shape" and track.at.dim == 0
 
 
+def is_in_cache(track: Track) -> bool:
+    """Whether the change runs through keys and values of attention."""
+    names = [track.at.path, *(at.path for at in track.also)]
+    return any("past" in name or "cache" in name or "key_values" in name for name in names)
+
+
 def _wanted(track: Track) -> tuple[str, ...]:
     if track.first.phase == "generate":
+        if track.events and is_in_cache(track):
+            # How long the cache is, the call says.
+            return ()
         # A size that grows with every step is owned by the move; prompts of many lengths by what tokenizes them.
         return ("move", "tokenize") if track.grows and track.detail != "cache" else ("tokenize",)
     return (*(BATCH_ROLES if is_batch_dim(track) else LENGTH_ROLES), "move")
 
 
-def _owners(events: Sequence[Compile], path: str) -> dict[str, Counter[Site]]:
+def _owners(events: Sequence[Compile], at: Position) -> dict[str, Counter[Site]]:
     """Count the lines by role; of the moves those of the input in question."""
     found: dict[str, Counter[Site]] = {}
     for event in events:
         for owner in event.owners:
-            if not owner.path or owner.path == path:
+            if not owner.path or owner.path == at.path:
                 found.setdefault(owner.role, Counter())[owner.site] += 1
+    if "tokenize" in found and not _is_tokenizers(events, at):
+        found.pop("tokenize")
     return found
+
+
+def _is_tokenizers(events: Sequence[Compile], at: Position) -> bool:
+    """Whether the size goes with the length that a tokenizer gave: it is as much longer, mostly by the same."""
+    more: Counter[int] = Counter()
+    for event in events:
+        value = value_at(event, at)
+        lengths = {owner.size for owner in event.owners if owner.role == "tokenize" and owner.path in ("", at.path)}
+        if isinstance(value, int) and len(lengths) == 1:
+            more[value - lengths.pop()] += 1
+    if not more:
+        return False
+    offset, times = more.most_common(1)[0]
+    return 2 * times > more.total() and (times > 1 or offset == 0)
 
 
 def _common(sites: Iterable[Site | None]) -> Site | None:

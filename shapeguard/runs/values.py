@@ -57,6 +57,8 @@ class Owner:
     site: Site
     path: str = ""
     """The input that a move brought; empty where that was not recorded."""
+    size: int = 0
+    """The length that a tokenizer gave; 0 for other roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from shapeguard.trace.placement import Placement
 from shapeguard.trace.recorder import Recorder
 from shapeguard.trace.sites import Sites
 from shapeguard.trace.steps import Steps
+from shapeguard.trace.tokenizers import Tokenizers
 
 
 def boot(environ: Mapping[str, str]) -> Claimed:
@@ -66,9 +67,7 @@ def boot(environ: Mapping[str, str]) -> Claimed:
         claimed.device.keep_graph = partial(keep_graph, folder / "graphs" / f"rank-{recorder.rank}")
     batches.watch(recorder)
     breaks.watch(recorder)
-    placement = Placement(recorder)
-    steps.on_forward = placement.look
-    models.when_defined("PreTrainedModel", placement.watch)
+    watch_models(recorder, steps)
     if int(environ.get("WORLD_SIZE") or 1) > 1:
         steps.on_inputs = Forwards(recorder).note
     if environ.get("SHAPEGUARD_STUB_WEIGHTS") == "1":
@@ -101,6 +100,22 @@ def toolchain(environ: Mapping[str, str]) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def watch_models(recorder: Recorder, steps: Steps) -> None:
+    """Note where transformers' models are made and moved, and which lines call its tokenizers."""
+    placement, tokenizers = Placement(recorder), Tokenizers(recorder.sites)
+
+    def on_forward(module: Any) -> None:
+        tokenizers.watch()
+        placement.look(module)
+
+    def on_base(base: type) -> None:
+        tokenizers.watch()
+        placement.watch(base)
+
+    steps.on_forward = on_forward
+    models.when_defined("PreTrainedModel", on_base)
 
 
 def watch_steps(recorder: Recorder, max_steps: str) -> Steps:

@@ -18,11 +18,10 @@ from typing import Any
 from shapeguard.core.forbid import GATE, VARIABLE, mode_of
 from shapeguard.neuron.hardware.adapter import Adapter
 from shapeguard.neuron.model.policy import from_environment
-from shapeguard.trace import batches, breaks, models
-from shapeguard.trace.child import end_with, keep_graph, watch_steps
+from shapeguard.trace import batches, breaks
+from shapeguard.trace.child import end_with, keep_graph, watch_models, watch_steps
 from shapeguard.trace.child import toolchain as toolchain_of
 from shapeguard.trace.forwards import Forwards
-from shapeguard.trace.placement import Placement
 from shapeguard.trace.recorder import Recorder
 from shapeguard.trace.sites import Sites
 
@@ -80,9 +79,7 @@ def boot(environ: Mapping[str, str]) -> None:
         adapter.graphs.keep_graph = partial(keep_graph, recorder.folder / "graphs" / f"rank-{recorder.rank}")
     batches.watch(recorder)
     breaks.watch(recorder)
-    placement = Placement(recorder)
-    steps.on_forward = placement.look
-    models.when_defined("PreTrainedModel", placement.watch)
+    watch_models(recorder, steps)
     if int(environ.get("WORLD_SIZE") or 1) > 1:
         steps.on_inputs = Forwards(recorder).note
     _import_neuron(recorder)

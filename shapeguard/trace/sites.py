@@ -67,7 +67,7 @@ class Sites:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if self.is_users(frame.f_code):
-                rows.append(self._row(frame))
+                rows.append(self.of_frame(frame))
             frame = frame.f_back
         return rows[::-1]
 
@@ -76,11 +76,12 @@ class Sites:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if self.is_users(frame.f_code):
-                return self._row(frame)
+                return self.of_frame(frame)
             frame = frame.f_back
         return None
 
-    def _row(self, frame: FrameType) -> dict[str, Any]:
+    def of_frame(self, frame: FrameType) -> dict[str, Any]:
+        """Describe the line that a frame is at."""
         code = frame.f_code
         return {"file": self.name(code.co_filename), "line": frame.f_lineno, "function": code.co_name}
 

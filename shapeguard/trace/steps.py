@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from shapeguard.neuron.sim.storage import origin_of
+from shapeguard.neuron.sim.storage import origin_of, tokenized_of
 from shapeguard.trace.model_keys import ModelFacts
 from shapeguard.trace.recorder import EVAL, GENERATE, TRAIN, Recorder
 
@@ -85,13 +85,14 @@ class Steps:
         return TRAIN if is_training else EVAL
 
     def _note_owners(self, phase: str) -> None:
-        """Keep the lines that moved inputs of `generate()` to the device: what grows there grows because of them."""
+        """Keep the lines that made inputs of `generate()` and moved them to the device: what grows there is theirs."""
         if phase != GENERATE:
             return
-        sites = [origin_of(tensor) for tensor in _inputs_of_generate(self._generation)]
+        inputs = _inputs_of_generate(self._generation)
         self._generation = None
-        moves = [{"role": "move", **site} for site in sites if site]
-        self.recorder.owners = list({str(move): move for move in moves}.values())
+        moves = [{"role": "move", **site} for site in map(origin_of, inputs) if site]
+        made = [{"role": "tokenize", **site} for site in map(tokenized_of, inputs) if site]
+        self.recorder.owners = list({str(owner): owner for owner in (*moves, *made)}.values())
 
     def region_begins(self, is_training: bool | None) -> None:
         """A compiled region is compiled or runs; outside of any module this is a top-level forward."""

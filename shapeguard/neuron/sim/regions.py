@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from shapeguard.neuron.sim.specs import dtype_name, layout_of
-from shapeguard.neuron.sim.storage import origin_of
+from shapeguard.neuron.sim.storage import origin_of, tokenized_of
 
 _MAX_CONSTANTS = 50
 _LONGEST_WORD = 24
@@ -91,17 +91,19 @@ def inputs_of(graph: fx.GraphModule, scope: Scope) -> list[dict[str, Any]]:
 
 
 def _origins(graph: fx.GraphModule, scope: Scope) -> list[dict[str, Any]]:
-    """Give the lines that brought the inputs to the device."""
+    """Give the lines that made the inputs and brought them to the device."""
     found: dict[str, dict[str, Any]] = {}
     for node in graph.graph.nodes:
         source = source_of(node) if node.op == "placeholder" else ""
         if not source.startswith("L[") or "_parameters[" in source or "_buffers[" in source:
             continue
         value = scope.lookup(source)
-        site = origin_of(value) if isinstance(value, torch.Tensor) else None
-        if site:
-            path = scope.readable(source)
-            found[f"{path} {site}"] = {"role": "move", "path": path, **site}
+        if not isinstance(value, torch.Tensor):
+            continue
+        path = scope.readable(source)
+        for role, site in (("move", origin_of(value)), ("tokenize", tokenized_of(value))):
+            if site:
+                found[f"{path} {role} {site}"] = {"role": role, "path": path, **site}
     return list(found.values())
 
 

@@ -54,7 +54,7 @@ memory = Memory()
 class Held:
     """The inner side of one storage."""
 
-    __slots__ = ("__weakref__", "base", "dtype", "form", "offset", "origin", "shape", "size", "stride")
+    __slots__ = ("__weakref__", "base", "dtype", "form", "offset", "origin", "shape", "size", "stride", "tokenized")
 
     def __init__(self, base: Tensor, size: int, form: Geometry) -> None:
         self.base = base
@@ -67,6 +67,8 @@ class Held:
         self.size = size
         self.origin: Any = None
         """The site of the copy that brought the data from the host, if one did."""
+        self.tokenized: Any = None
+        """The site of the tokenizer's call that made the data, and the length it gave."""
         memory.take(size)
 
     def __del__(self, give: Any = memory.give) -> None:
@@ -132,6 +134,10 @@ ORIGIN = "_shapeguard_origin"
 """Attribute of a storage that is not ours: the user's line that brought its data to the device."""
 
 
+TOKENIZED = "_shapeguard_tokenized"
+"""Attribute of a storage of the host: the user's line that called the tokenizer, with the length (`size`) it gave."""
+
+
 def held(outer: Tensor) -> Held | None:
     """Give the inner side of an outer tensor's storage; None for a tensor that is not ours (a fake one)."""
     return outer.untyped_storage().__dict__.get("held")
@@ -144,6 +150,13 @@ def origin_of(tensor: Tensor) -> Any:
     box = held(tensor)
     # A storage of hardware has no inner side; the adapter keeps the line on the storage itself.
     return (box.origin if box is not None else None) or getattr(tensor.untyped_storage(), ORIGIN, None)
+
+
+def tokenized_of(tensor: Tensor) -> Any:
+    """Give the line whose tokenizer made the tensor's data, on either side; None for other data."""
+    storage = tensor.untyped_storage()
+    box = storage.__dict__.get("held")
+    return box.tokenized if box is not None else getattr(storage, TOKENIZED, None)
 
 
 def unwrap(outer: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from shapeguard.neuron.sim.device import NAME, Device
 from shapeguard.neuron.sim.kernels import Kernel
 from shapeguard.neuron.sim.meta import keeps_values, settle
 from shapeguard.neuron.sim.specs import spec_of
-from shapeguard.neuron.sim.storage import Tensor, held, new_outer, unwrap
+from shapeguard.neuron.sim.storage import Tensor, held, new_outer, tokenized_of, unwrap
 
 _PLAIN = (None, torch.contiguous_format, torch.preserve_format)
 
@@ -125,7 +125,7 @@ def _move(device: Device, to: Tensor, source: Tensor) -> None:
         device.counter.copied(source, to.dtype, into=to)
         _fill(there, here)
     elif to.device.type == NAME:
-        _remember_origin(device.sink, to)
+        _remember_origin(device.sink, to, source)
         _fill(there, here)
     else:
         _made_contiguous(device, source)
@@ -164,7 +164,7 @@ def _convert(device: Device, source: Tensor, dtype: torch.dtype, where: torch.de
             return new_outer(settle(inner, is_known=True) if device.is_meta else inner)
         keeps = device.is_meta and keeps_values(dtype, source.numel(), is_known=True)
         outer = new_outer(source.to("cpu" if keeps else device.inner, dtype, copy=True))
-        _remember_origin(device.sink, outer)
+        _remember_origin(device.sink, outer, source)
         return outer
     _made_contiguous(device, source)
     inner = unwrap(source)
@@ -174,11 +174,12 @@ def _convert(device: Device, source: Tensor, dtype: torch.dtype, where: torch.de
     return inner.to(device=where, dtype=dtype, copy=True)
 
 
-def _remember_origin(sink: Sink, outer: Tensor) -> None:
-    """Keep the user's line that brought this data to the device: it may own a shape that changes."""
+def _remember_origin(sink: Sink, outer: Tensor, source: Tensor) -> None:
+    """Keep the user's lines that made this data and brought it to the device: they may own a shape that changes."""
     box = held(outer)
     if box is not None and box.origin is None:
         box.origin = sink.site()
+        box.tokenized = tokenized_of(source)
 
 
 def _host_memory() -> dict[str, Kernel]:
