@@ -13,7 +13,7 @@ from tests.trace.tracing import REPOSITORY, trace
 
 FOLDER = REPOSITORY / "fixtures" / "causes"
 EXPECTED: dict[str, list[dict[str, Any]]] = json.loads((FOLDER / "expected.json").read_text())
-ALWAYS = ("mask_and_list", "read_and_batch", "rate_and_last_batch")
+ALWAYS = ("mask_and_list", "read_and_batch", "rows_and_lengths")
 """These are traced in every run of the tests; all of them in the long ones."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from event_writer import Writer, site, tensor
 
 from shapeguard.runs.causes import Cause
@@ -462,6 +463,19 @@ def test_a_cache_of_the_library_that_grows_wants_one_of_fixed_length(run: Writer
         run.eager("cat", tensor("tensors[0]", 1, 2, length, 16, dtype="float32"), tensor("tensors[1]", 1, 2, 1, 16))
     (cause,) = causes(run)
     assert cause.advice.startswith("use a cache of fixed length (StaticCache)")
+
+
+@pytest.mark.parametrize(("prompts", "line"), [((9, 5, 13), 16), ((16, 16, 16), 20)])
+def test_a_tokenizers_line_owns_only_a_length_that_goes_with_what_it_gave(
+    run: Writer, prompts: tuple[int, ...], line: int
+) -> None:
+    for prompt, length in zip(prompts, (9, 5, 13), strict=True):
+        run.step("eval")
+        owner = {"role": "tokenize", "path": "ids", "size": prompt, **site(16)}
+        run.region(tensor("ids", 2, length), owners=[owner])
+    (cause,) = causes(run)
+    assert cause.site
+    assert cause.site.line == line
 
 
 def test_labels_that_are_shifted_by_one_have_the_length_as_their_cause(run: Writer) -> None:
