@@ -17,6 +17,7 @@
 `(name`      any call with that keyword; `(name=True` with that constant, `(name=` with anything else
 `^torch`     the package is imported, by its full name
 `*compiled`  what `torch.compile` gave is called by its name; `[~]` a subscript by what may be a mask
+`+=1`        a number of the file's that is added to a name
 `*forward`   a class with a `forward`; `@compile` a function under `compile`; `compile()` as any other call
 """
 
@@ -208,6 +209,10 @@ class _Walk:
                     self.found.add(f"[{key}")
                     self._given(key, node.value)
 
+    def augment(self, node: Any) -> None:
+        if isinstance(node.op, ast.Add) and isinstance(node.value, ast.Constant):
+            self.found.add("+=1")
+
     def imports(self, node: Any) -> None:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
@@ -330,6 +335,7 @@ _GIVERS: dict[type, Callable[[_Walk, Any], None]] = {
     ast.Assign: _Walk.assign,
     ast.AnnAssign: _Walk.assign,
     ast.NamedExpr: _Walk.assign,
+    ast.AugAssign: _Walk.augment,
     ast.Import: _Walk.imports,
     ast.ImportFrom: _Walk.imports,
     ast.Subscript: _Walk.subscript,

@@ -84,7 +84,21 @@ def is_counter(flow: Flow, node: cst.CSTNode) -> bool:
             name = path_of(binding.value.func)
             if name in ("range", "tqdm.trange", "trange") or (name == "enumerate" and binding.index == 0):
                 return _is_loop_variable(flow, binding.node, name)
-    return False
+    return _is_counted_up(flow, node)
+
+
+def _is_counted_up(flow: Flow, node: cst.Name) -> bool:
+    """Whether a number is made larger by a number in the loop that the node stands in: `position += 1`."""
+    found = [binding for binding in flow.bindings(node) if binding.how == "augment"]
+    steps = [flow.only(binding.value) for binding in found if binding.value is not None]
+    if not steps or not all(isinstance(step, int) for step in steps):
+        return False
+    begins = [binding.value for binding in flow.bindings(node) if binding.how == "assign" and binding.value is not None]
+    if not begins or not all(isinstance(flow.only(value), int) for value in begins):
+        return False
+    loops = {parent for parent, _ in ancestors(flow.index, node) if isinstance(parent, (cst.For, cst.While))}
+    around = {parent for binding in found for parent, _ in ancestors(flow.index, binding.node)}
+    return bool(loops & around)
 
 
 def _is_loop_variable(flow: Flow, target: cst.CSTNode, name: str) -> bool:
@@ -232,6 +246,8 @@ _TENSOR_METHODS = frozenset(
 )
 _TEXT = ("input_ids", "labels", "mask", "hidden", "logits", "tensor", "targets", "embeds", "states")
 
+_SHORT = frozenset({"x", "y", "z", "h", "input", "inputs", "target", "label", "scores", "probs", "preds"})
+
 
 def _is_tensor_parameter(flow: Flow, param: cst.Param) -> bool:
     if param.annotation is not None:
@@ -239,5 +255,9 @@ def _is_tensor_parameter(flow: Flow, param: cst.Param) -> bool:
     if param.default is not None and not (isinstance(param.default, cst.Name) and param.default.value == "None"):
         return False
     function = flow.index.parent.get(flow.index.parent.get(param, param), param)
-    is_forward = isinstance(function, cst.FunctionDef) and function.name.value == "forward"
-    return is_forward and any(word in param.name.value for word in _TEXT)
+    if not isinstance(function, cst.FunctionDef) or not (
+        function.name.value == "forward" or _is_compiled(flow, function)
+    ):
+        return False
+    name = param.name.value
+    return name in _SHORT or any(word in name for word in _TEXT)

@@ -33,9 +33,25 @@ def parameter(flow: Flow, binding: Binding) -> Iterator[Value]:
         return
     yield values.Value("parameter", param)
     if param.default is not None:
-        yield from flow.values(param.default)
-    for argument in passed(flow, param):
+        yield from flow.values(_inside_option(param.default))
+    for argument in (*_option_defaults(flow, param), *passed(flow, param)):
         yield from flow.values(argument)
+
+
+def _inside_option(default: cst.BaseExpression) -> cst.BaseExpression:
+    """Give what `typer.Option("auto", …)` stands for."""
+    if isinstance(default, cst.Call) and values.method(default) in ("Option", "Argument") and default.args:
+        return default.args[0].value
+    return default
+
+
+def _option_defaults(flow: Flow, param: cst.Param) -> Iterator[cst.BaseExpression]:
+    """Give the default of the parameter in a `@click.option("--name", default=…)` of its function."""
+    function = definition(flow, param)
+    for decorator in function.decorators if isinstance(function, cst.FunctionDef) else ():
+        call = decorator.decorator
+        if isinstance(call, cst.Call) and values.method(call) == "option" and _destination(call) == param.name.value:
+            yield from (a.value for a in call.args if a.keyword is not None and a.keyword.value == "default")
 
 
 def passed(flow: Flow, param: cst.Param) -> list[cst.BaseExpression]:

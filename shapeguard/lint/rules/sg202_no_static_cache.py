@@ -63,6 +63,10 @@ class NoStaticCache(Rule):
                 if value.constant == "dynamic":
                     fix = self.flow.fixes.text(value.node, "static", "use a static cache")
                     self.report(value.node, fix=fix)
+            for value in generation.settings("past_key_values"):
+                if any(name.endswith(".DynamicCache") for name in self.flow.callees(value.node)):
+                    message = "a `DynamicCache` grows with each step: each is a new shape; use a `StaticCache`"
+                    self.report(value.node, message=message)
             if all(generation.surely_lacks(name) for name in OWN_CACHES):
                 self.report(generation.call.node, fix=self._fix(generation))
 

@@ -58,10 +58,10 @@ class CounterInGraph(Rule):
     triggers: ClassVar[Groups] = tuple(
         (word, loop)
         for word in ("torch.compile(", "@torch.compile", "(torch.compile")
-        for loop in ("range(", "enumerate(")
+        for loop in ("range(", "enumerate(", "+=")
     )
-    triggers += tuple(("import compile", loop) for loop in ("range(", "enumerate("))
-    gate = tuple(("*compiled", loop) for loop in ("range()", "enumerate()", "trange()"))
+    triggers += tuple(("import compile", loop) for loop in ("range(", "enumerate(", "+="))
+    gate = tuple(("*compiled", loop) for loop in ("range()", "enumerate()", "trange()", "+=1"))
 
     def visit_Call(self, call: Invocation) -> None:
         """Look at calls of what is compiled."""
