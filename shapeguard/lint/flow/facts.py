@@ -129,6 +129,10 @@ class Facts(Flow):
         """Whether the node is one branch of `a if b else c`."""
         return isinstance(self.index.parent.get(node), cst.IfExp)
 
+    def is_alternative(self, node: cst.CSTNode) -> bool:
+        """Whether the name that the node is assigned to gets another value in the other branch of an `if`."""
+        return measures.is_alternative(self, node)
+
     def never_ends(self, node: cst.CSTNode) -> bool:
         """Whether the expression is an object of the file's whose `__iter__` is a `while True`."""
         called = [value.node.func for value in self.values(node) if isinstance(value.node, cst.Call)]

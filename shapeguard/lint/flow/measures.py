@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from shapeguard.lint.flow.reach import ancestors
+from shapeguard.lint.flow.scope import path_of
 from shapeguard.lint.flow.values import method
 
 if TYPE_CHECKING:
@@ -25,6 +27,22 @@ def is_longest(flow: Flow, node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call) or method(node) != "max" or not isinstance(node.func, cst.Name):
         return False
     return bool(node.args) and is_over_lengths(flow, node.args[0].value)
+
+
+def is_alternative(flow: Flow, node: cst.CSTNode) -> bool:
+    """Whether the name that the node is assigned to gets another value in the other branch of an `if`."""
+    names: set[str] = set()
+    for parent, child in ancestors(flow.index, node):
+        if isinstance(parent, cst.Assign):
+            names = {path_of(target.target) for target in parent.targets}
+        elif isinstance(parent, (cst.FunctionDef, cst.For, cst.While)):
+            return False
+        elif isinstance(parent, cst.If) and names:
+            other = parent.orelse if child is parent.body else parent.body
+            inside = [node for node in flow.index.order if isinstance(node, cst.Assign)]
+            found = [each for each in inside if other is not None and flow.is_within(each, other)]
+            return any(path_of(target.target) in names for each in found for target in each.targets)
+    return False
 
 
 def pads_again(flow: Flow, function: cst.CSTNode) -> bool:

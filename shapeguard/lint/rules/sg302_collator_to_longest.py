@@ -107,7 +107,9 @@ class CollatorToLongest(Rule):
     def _measures_rows(self, call: Invocation) -> bool:
         if call.method != "max" or not call.args or self.flow.is_choice(call.node):
             return False
-        return self.flow.is_over_lengths(call.args[0].value) and not self.flow.is_compared(call.node)
+        if self.flow.is_compared(call.node) or self.flow.is_alternative(call.node):
+            return False
+        return self.flow.is_over_lengths(call.args[0].value)
 
     def _rows_fix(self, call: Invocation) -> Draft | None:
         if not call.is_a("torch", "pad_sequence"):
