@@ -113,8 +113,10 @@ class Incoming:
     def _forget_stale(self) -> None:
         before = time.time() - _STALE_S
         for part in self._folder.glob("*.part"):
-            if part.lstat().st_mtime < before:
-                part.unlink(missing_ok=True)
+            # Of others who fetch at the same time, any may be done with its part by now.
+            with contextlib.suppress(FileNotFoundError):
+                if part.lstat().st_mtime < before:
+                    part.unlink()
 
 
 def is_in_place(neff: Neff, root: Path) -> bool:
