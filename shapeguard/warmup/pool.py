@@ -13,10 +13,12 @@ from dataclasses import replace
 
 import msgspec
 
-from shapeguard.warmup.processes import adopt_orphans, below, end_all, resident_bytes
+from shapeguard.warmup.processes import adopt_orphans, below, carries, end_all, is_dead, resident_bytes
 from shapeguard.warmup.values import LOST, Result, Work
 
 CORES = "NEURON_RT_VISIBLE_CORES"
+_ROUNDS = 100
+"""Looks for what a dead worker left, 10 ms apart: a second is long for what was killed."""
 
 
 class Pool:
@@ -159,11 +161,21 @@ class _Worker:
         for each in (self._orders, self.answers):
             os.close(each)
         self._process.wait()
-        left = [pid for pid in below(os.getpid())[1:] if pid in self._below or _session(pid) == self._process.pid]
-        for pid in left:
-            end_all(pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+        for _ in range(_ROUNDS):
+            # What is dying hands its children on one after the other: one look may miss some on their way to us.
+            are_dead = all(map(is_dead, self._below))
+            left = [pid for pid in below(os.getpid())[1:] if self._has(pid)]
+            for pid in left:
+                end_all(pid)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+            if are_dead and not left:
+                break
+            time.sleep(0.01)
+
+    def _has(self, pid: int) -> bool:
+        """Whether a process was below this worker; what started in the moment of its death carries its mark."""
+        return pid in self._below or _session(pid) == self._process.pid or carries(pid, self._process.pid)
 
 
 def _session(pid: int) -> int:

@@ -9,6 +9,8 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
+from shapeguard.trace.parent import DIES_WITH
+
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SET_SUBREAPER = 36
@@ -78,7 +80,7 @@ def end_all(pid: int, *, spare: bool = False) -> None:
             os.killpg(pid, signal.SIGKILL)
     for _ in range(_ROUNDS):
         # One that forks while it is looked for is met in the next round, by the parent that adopted it.
-        doomed = [each for each in below(pid) if each != pid and not _is_dead(each)]
+        doomed = [each for each in below(pid) if each != pid and not is_dead(each)]
         if not doomed:
             break
         for each in doomed:
@@ -89,7 +91,16 @@ def end_all(pid: int, *, spare: bool = False) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _is_dead(pid: int) -> bool:
+def carries(pid: int, worker: int) -> bool:
+    """Whether a process's environment says that it belongs to the worker."""
+    try:
+        return f"{DIES_WITH}={worker}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def is_dead(pid: int) -> bool:
+    """Whether a process is gone, or waits to be buried."""
     try:
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
     except (OSError, IndexError):
