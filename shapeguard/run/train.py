@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch.distributed as dist
@@ -34,10 +33,8 @@ def train(settings: Train) -> None:
         held_out = rows.read(settings, settings.eval_file, tokenizer, longest=buckets[-1], classes=classes)
     # A head that the checkpoint lacks is drawn at random, on all ranks the same.
     set_seed(settings.seed)
-    # Weights are shared out between ranks while they are loaded: those of a checkpoint too.
-    begun = replace(settings, model=resumed) if resumed and settings.world_size > 1 else settings
     trainer = FixedShapeTrainer(
-        settings=settings, tokenizer=tokenizer, buckets=buckets, model=_model(begun, tokenizer, classes),
+        settings=settings, tokenizer=tokenizer, buckets=buckets, model=_model(settings, tokenizer, classes),
         args=arguments(settings), rows=data, held_out=held_out,
     )  # fmt: skip
     if not len(trainer.get_train_dataloader()):
@@ -79,6 +76,8 @@ def arguments(settings: Train) -> TrainingArguments:
         save_strategy="steps" if settings.save_steps else "no",
         save_steps=settings.save_steps or 500,
         save_total_limit=settings.save_total_limit or None,
+        # The Trainer cannot save the optimizer of a model that is sharded while it is loaded.
+        save_only_model=settings.world_size > 1,
         bf16=settings.bf16,
         torch_compile=settings.torch_compile and not is_cpu,
         seed=settings.seed,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,7 +14,6 @@ from transformers import Trainer
 from transformers.trainer_callback import PrinterCallback
 
 from shapeguard.buckets import BucketCollator, BucketRows, BucketSampler
-from shapeguard.run import sharded
 from shapeguard.run.meter import Meter, graphs
 from shapeguard.run.output import write
 from shapeguard.run.settings import Train
@@ -107,29 +105,6 @@ class FixedShapeTrainer(Trainer):
         parts: list[Any] = [None] * self.settings.world_size
         dist.all_gather_object(parts, sums.tolist())
         return torch.tensor(parts, dtype=torch.float64).sum(0) / self.settings.tp
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        # A sharded model was loaded from the checkpoint itself.
-        if self.settings.world_size == 1:
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
-
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        if self.settings.world_size == 1:
-            super()._save_optimizer_and_scheduler(output_dir)
-        else:
-            sharded.save(Path(output_dir), self.model, self.optimizer, self.lr_scheduler)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        if self.settings.world_size == 1:
-            super()._load_optimizer_and_scheduler(checkpoint)
-        elif checkpoint is not None:
-            sharded.load(Path(checkpoint), self.model, self.optimizer, self.lr_scheduler)
-
-    def _save_rng_state(self, output_dir: str) -> None:
-        super()._save_rng_state(output_dir)
-        if self.settings.world_size > 1:
-            # The state of the training, which makes a checkpoint a whole one, comes after what all ranks write.
-            dist.barrier()
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Write a line with the figures of shapes beside the usual ones."""

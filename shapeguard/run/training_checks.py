@@ -26,9 +26,12 @@ def check(settings: Train) -> None:
             "the Trainer shards no model on the plain CPU", hint="use --device sim, or leave out --tp and --fsdp"
         )
     _check_output(settings.output_dir)
-    found = checkpoint(settings)
-    if found is not None:
-        _check_ranks(Path(found), settings)
+    if settings.world_size > 1 and settings.resume_from_checkpoint:
+        raise UsageError(
+            "the Trainer cannot resume a model that is sharded while it is loaded",
+            hint="train on from the saved model: give its folder as --model",
+        )
+    checkpoint(settings)
 
 
 def _check_output(folder: str) -> None:
@@ -39,18 +42,6 @@ def _check_output(folder: str) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise UsageError(f"cannot write to {folder}: {error.strerror}", hint="give another --output-dir") from error
-
-
-def _check_ranks(folder: Path, settings: Train) -> None:
-    """Refuse a checkpoint whose optimizer's state another kind of run has written: it would begin anew, unsaid."""
-    is_sharded = (folder / "optimizer" / ".metadata").is_file()
-    if is_sharded and settings.world_size == 1:
-        raise UsageError(f"{folder} was written by several ranks", hint="go on with --tp and --fsdp as it was begun")
-    if not is_sharded and settings.world_size > 1:
-        raise UsageError(
-            f"{folder} has no optimizer's state of several ranks",
-            hint="go on without --tp and --fsdp, or begin anew with its folder as --model",
-        )
 
 
 def checkpoint(settings: Train) -> str | None:

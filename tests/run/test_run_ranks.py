@@ -88,24 +88,3 @@ def test_a_mistake_on_all_ranks_is_told_once_and_without_torchruns_account(tmp_p
     assert done.err.count("tokens fit no bucket, the largest is 4") == 1
     assert "Traceback" not in done.err
     assert "ChildFailedError" not in done.err
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("sizes", [SIZES, ("--tp", "2"), ("--fsdp", "2")], ids=" ".join)
-def test_a_training_on_several_ranks_goes_on_from_its_checkpoint_with_the_same_losses(
-    tmp_path: Path, sizes: tuple[str, ...]
-) -> None:
-    model_and_rows(tmp_path)
-    asked = (*words(2, 6), "--save-steps", "3", *sizes)
-    whole = run(tmp_path, *asked, "--output-dir", "whole", name="whole-run")
-    assert whole.code == 0, whole.err
-    again = run(
-        tmp_path, *asked, "--output-dir", "again", "--resume-from-checkpoint", "whole/checkpoint-3", name="again-run"
-    )
-    assert again.code == 0, again.err
-    assert list(again.steps()) == [4, 5, 6]
-    assert again.steps() == pytest.approx({step: whole.steps()[step] for step in (4, 5, 6)}, abs=1e-6)
-    # One process has no use for the shards of two: it would begin with an empty state, unsaid.
-    refused = run(tmp_path, *words(2, 6), "--resume-from-checkpoint", "whole/checkpoint-3", name="refused")
-    assert refused.code == 2
-    assert "whole/checkpoint-3 was written by several ranks" in refused.err
